@@ -1,4 +1,4 @@
-/** The kinds and workers of this program, and the start of the roles that run them. */
+/** Lists the actor kinds and task kinds of this program, and starts the roles that run them. */
 import { availableParallelism, hostname } from "node:os";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
@@ -113,7 +113,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   userActor,
 ];
 
-/** All kinds of tasks. Each has one lane or more in the stream of tasks. */
+/** All task kinds. Each has at least one lane in the stream of tasks. */
 export const TASKS: readonly TaskContract[] = [
   appPurge,
   crawlPage,
@@ -125,16 +125,22 @@ export const TASKS: readonly TaskContract[] = [
   webhookPost,
 ];
 
-/** If a webhook takes longer than this when its host stops, another host posts it again under the same id. */
+/**
+ * When a host stops, it waits this long for the webhooks that it is posting. If a webhook takes longer, another host
+ * posts it again under the same id.
+ */
 const WEBHOOK_STOP_MS = 3_000;
-/** Pages at a time: more than two a core make each slower and none sooner (17 a second at 2 as at 8). */
+/**
+ * Limits the interactive tasks that render pages at the same time. More than two pages per core make each page slower
+ * without a higher throughput (17 pages a second with 2 as with 8).
+ */
 const INTERACTIVE_SLOTS_MAX = 6;
 
 interface ActorsContext {
   bus: Bus;
   clock: Clock;
   logger: Logger;
-  /** The registry of this process, for Prometheus. */
+  /** The Prometheus registry of this process. */
   registry: Registry;
   version: string;
 }
@@ -142,7 +148,7 @@ interface ActorsContext {
 export interface RunningPart {
   /** Names the parts that are not ready yet; empty when all are. */
   missing(): readonly string[];
-  /** Finishes its work, or hands it over, within this time. */
+  /** Stops the part. Within this time it finishes its work or hands it over. */
   stop(withinMs: number): Promise<void>;
 }
 
@@ -169,7 +175,8 @@ export async function startActors(
     program: processArguments,
   });
   const blobs = new BlobStore(bus, clock);
-  // The role `browser` does not do this: the first worker removes state, and the other parts open secrets.
+  // These workers do not run in the role `browser`, because the purge worker deletes state and the webhook worker
+  // decrypts secrets.
   const workers = [
     appPurgeWorker({ bus, buckets, blobs }),
     webhookPostWorker({ guard, blobs, secrets, clock }),
@@ -222,7 +229,8 @@ export async function startActors(
       service.stop();
       await work.stop(Math.min(withinMs, WEBHOOK_STOP_MS));
       await host.stop();
-      // As long as jobs can begin here, their workers need the keys.
+      // Jobs may begin until the host has stopped, and their workers need the keys. So the keys are available until
+      // here.
       leaveRequestKeys();
       await agents.close();
     },
@@ -243,7 +251,7 @@ export async function startBrowserWorkers(
     egress: EgressRanges;
     chromium: string;
     browserSecondsPerDay: number;
-    /** A browser that no task has used for this long is ended; 0: it stays. */
+    /** A browser that no task has used for this long is closed; 0 means never. */
     browserIdleSeconds: number;
     ai: CrawlWorkerParts["ai"];
     dnsServers: readonly string[];
@@ -312,15 +320,15 @@ export async function startBrowserWorkers(
   };
 }
 
-/** The message names of each kind, for the message counts. */
+/** Returns the message names of each kind, for the message counts. */
 const namesOf = (definitions: readonly { contract: Contract | TaskContract }[]) =>
   new Map(
     definitions.map(({ contract: { kind, messages } }) => [kind, new Set(Object.keys(messages))]),
   );
 
 /**
- * Returns the subject of a message for lists: the subject of its lane, with `*` for a message that the task does not
- * know.
+ * Returns the subject of a message for lists. For a task it is the subject of its lane, with `*` if the task kind
+ * does not have this message.
  */
 function subjectOf(kind: string, message: string): string {
   const task = TASKS.find((one) => one.kind === kind);
@@ -328,7 +336,10 @@ function subjectOf(kind: string, message: string): string {
   return taskSubject(kind, task.messages[message]?.lane ?? "*");
 }
 
-/** The host's name for operators, who see it in leases: this machine and process, in the characters of a key. */
+/**
+ * Returns the host's name, which operators see in leases: the names of the machine and the process, with only
+ * characters that a key may contain.
+ */
 const hostName = () =>
   `${hostname()
     .replace(/[^A-Za-z0-9-]/g, "-")

@@ -1,4 +1,7 @@
-/** Waits until streams and data are ready, in a process whose user may not create or upgrade them. */
+/**
+ * Waits until the streams and the data are ready. For a process whose bus user may not create streams or upgrade
+ * data.
+ */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
@@ -26,7 +29,7 @@ interface AwaitOptions {
 interface AwaitDataOptions extends AwaitOptions {
   /** The version of this program. */
   version: string;
-  /** True if the user may read states. */
+  /** True if the bus user may read states. */
   readsState: boolean;
   wanted: WantedLayout;
 }
@@ -52,7 +55,7 @@ export async function awaitData(
   return layout;
 }
 
-/** Resolves when the first process with the role `actors` has stored the layout. */
+/** Waits until the first process with the role `actors` has stored the layout of the data. */
 async function awaitLayout(jetstream: JetStreamManager, signal: AbortSignal): Promise<DataLayout> {
   for (;;) {
     const layout = await readLayout(jetstream);
@@ -61,7 +64,7 @@ async function awaitLayout(jetstream: JetStreamManager, signal: AbortSignal): Pr
   }
 }
 
-/** Resolves when every stream exists. Rejects with the signal's reason. */
+/** Waits until every stream exists. Rejects with the signal's reason if the signal aborts. */
 async function awaitStreams(
   jetstream: JetStreamManager,
   { buckets, signal, missing }: AwaitOptions & { buckets: number },
@@ -69,7 +72,7 @@ async function awaitStreams(
   const state = Array.from({ length: buckets }, (_, index) => stateSubjects(stateBucket(index)));
   const names = [
     ...state.flatMap(({ stream, journalStream }) => [stream, journalStream]),
-    // A server with the only copy of a losable stream may be away.
+    // Does not wait for streams that may be lost: each has only one replica, and its server may be down.
     ...Object.values(STREAMS).filter((name) => !LOSABLE_STREAMS.has(name)),
   ];
   for (let isTold = false; ; isTold = true) {
@@ -86,7 +89,7 @@ async function isThere(jetstream: JetStreamManager, name: string): Promise<boole
     await jetstream.streams.info(name);
     return true;
   } catch (error) {
-    // A starting cluster has no leader yet.
+    // A cluster that is starting may have no leader yet, so the error is ignored and the request is repeated.
     if (error instanceof JetStreamApiError || error instanceof TimeoutError) return false;
     throw error;
   }

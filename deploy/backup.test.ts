@@ -37,7 +37,7 @@ describe("docs/operate/backup.md", function () {
     const later = await makeToken(credentials);
     await page(restore, { TRUNKLINE_DATA: join(folder, "single") });
     await using after = await start("single", undefined);
-    // A restored platform creates no first account, and so no credentials.
+    // The restored platform already has accounts, so it creates no first account and no credentials file.
     const error = await after.credentials().catch((cause: unknown) => cause);
     expect(error).to.have.property("code", "ENOENT");
     const api = `${after.url}/v4`;
@@ -60,7 +60,9 @@ describe("docs/operate/backup.md", function () {
     return instance;
   };
 
-  /** Runs a command of the page, with a folder of backups inside ours. Returns its stderr. */
+  /**
+   * Runs a command of the documentation page with the test's folder for the backups. Returns the command's stderr.
+   */
   async function page(command: string, environment: NodeJS.ProcessEnv, expected = 0) {
     const program = `trunkline() { '${process.execPath}' '${REPOSITORY}/scripts/trunkline.ts' "$@"; }`;
     const line = `${program}; ${command.replace(ON_PAGE, join(folder, "backups"))}`;

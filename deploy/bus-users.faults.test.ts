@@ -1,5 +1,6 @@
 /**
- * Runs each role as a process with its own user of the bus. The processes do all work, and the server refuses nothing.
+ * Runs each role as a process with its own user of the bus. Checks that all requests work and that the server rejects
+ * none of the users' operations.
  */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -56,7 +57,7 @@ describe("users of the bus, each with a process of its own", function () {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-users-"));
-    // Browsers run as another user where we are root, and have their profiles in here.
+    // If root runs the tests, browsers run as another user, and their profiles are in this folder.
     await chmod(folder, 0o755);
     nats = await SecuredNats.start();
     site = await WebSite.start();
@@ -110,7 +111,7 @@ describe("users of the bus, each with a process of its own", function () {
   it("a PDF, a picture and a large page are rendered", async () => {
     const pdf = await ask("POST", "/browser-rendering/pdf", { html: "<p>one" });
     expect(pdf.bytes.subarray(0, 5).toString()).to.equal("%PDF-");
-    // Larger than a task can carry, so the worker fetches it from the gateway.
+    // This page is too large for a task message, so the worker fetches it from the gateway.
     const html = `<p>${"long ".repeat(150_000)}`;
     const large = await ask("POST", "/browser-rendering/content", { html });
     expect(large.status, large.bytes.toString().slice(0, 300)).to.equal(200);

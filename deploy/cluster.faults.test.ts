@@ -13,11 +13,11 @@ import { until } from "../scripts/testing/until.ts";
 const CLIENTS = 8;
 const STATE_STREAM = stateSubjects(stateBucket(0)).stream;
 /**
- * nats-server misses a leader after 4 to 9 s, and as long again where two stand for it at once; then leases are taken
- * anew.
+ * nats-server notices the loss of a leader after 4 to 9 s. An election takes as long again if two servers are
+ * candidates at the same time. After it, hosts must take their leases again.
  */
 const ELECTION_MS_MAX = 25_000;
-/** A dead host's lease ends after 2 s. */
+/** Maximum time until another host has taken over. The lease of a dead host expires after 2 s. */
 const TAKEOVER_MS_MAX = 5_000;
 
 describe("cluster", function () {
@@ -35,12 +35,12 @@ describe("cluster", function () {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-cluster-"));
-    // Browsers run as another user where we are root, and have their profiles in here.
+    // If root runs the tests, browsers run as another user, and their profiles are in this folder.
     await chmod(folder, 0o755);
     nats = await startCluster(3);
     bus = await Bus.connect({ url: nats.urls.join(","), name: "test" });
     const startedAt = performance.now();
-    // All at once: nobody says in which order machines come up.
+    // Starts all processes at the same time, because the start order of machines is not defined.
     [gateways, actors, browsers] = await Promise.all([
       Promise.all([start("gateway-0", "gateway"), start("gateway-1", "gateway")]),
       Promise.all([start("actors-0", "actors"), start("actors-1", "actors")]),
@@ -100,7 +100,7 @@ describe("cluster", function () {
   it("another process takes the shards of a killed process with actors", async () => {
     await load.more(20);
     load.takeGapMs();
-    // The machine's own duration at this moment, without a fault.
+    // Measures the longest gap without a fault, because it depends on the present load of the machine.
     await load.more(100);
     const undisturbed = load.takeGapMs();
     actors[0]?.signal("SIGKILL");
@@ -108,7 +108,7 @@ describe("cluster", function () {
     await load.more(200);
     const gap = load.takeGapMs();
     print("actors killed: longest silence", gap);
-    // A takeover is late by some times what a busy machine takes for an answer.
+    // A takeover needs several requests, so on a busy machine it is late by several times the duration of a request.
     expect(gap - still()).to.be.below(TAKEOVER_MS_MAX + 10 * undisturbed);
   });
 
@@ -144,7 +144,7 @@ describe("cluster", function () {
       left.map(() => 0),
     );
     print("all stopped after", performance.now() - startedAt);
-    // A browser's children end shortly after it.
+    // The child processes of a browser exit shortly after the browser.
     await until("all have ended", async () => (await processesIn(folder)).length === 0);
   });
 
@@ -179,13 +179,15 @@ describe("cluster", function () {
 
 const print = (what: string, ms: number) => console.log(`      ${what} ${Math.round(ms)} ms`);
 
-/** Tasks that a process with browsers has handled, by its metrics. */
+/** Returns the number of tasks that a process with the role `browser` has handled, read from its metrics. */
 function tasksOf(metrics: string): number {
   const counts = metrics.matchAll(/^trunkline_browser_messages_total\{.*\} (\d+)$/gm);
   return Array.from(counts, ([, count]) => Number(count)).reduce((sum, count) => sum + count, 0);
 }
 
-/** Command lines of processes that were started below this folder: it is in their parameters or their environment. */
+/**
+ * Returns the command lines of the processes that were started with this folder in their parameters or environment.
+ */
 async function processesIn(path: string): Promise<string[]> {
   const found: string[] = [];
   for (const pid of await readdir("/proc").catch(() => [])) {

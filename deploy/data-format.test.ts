@@ -23,7 +23,7 @@ describe("data format", function () {
     world.bus.jetstream.jetstream().publish(subject, payload);
   const notes = () => world.bus.subjectsOf(stream, `${NOTES}>`);
 
-  /** Steps to format 3; each leaves a note. */
+  /** Two upgrade steps, to the formats 2 and 3. Each step writes a note that proves that it ran. */
   const steps = (): UpgradeStep[] =>
     [2, 3].map((to) => ({ to, run: async () => void (await publish(`${NOTES}${to}`, "done")) }));
 
@@ -77,7 +77,7 @@ describe("data format", function () {
     await once(dying, "exit");
     expect(await dataFormatOf(world.bus.jetstream)).to.equal(1);
     const options = { version: "0.5.0", format: 2, upgrades: steps() };
-    // It waits until the dead process has lost its right to upgrade.
+    // `upgradeData` waits until the lock of the dead process has expired.
     await upgradeData(world.bus.jetstream, options);
     expect(await notes()).to.have.members([`${NOTES}half`, `${NOTES}2`]);
     expect(await dataFormatOf(world.bus.jetstream)).to.equal(2);

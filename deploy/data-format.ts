@@ -1,6 +1,6 @@
 /**
- * The format number of the stored data. It counts formats, not releases: it grows if older code cannot read the data
- * that new code stores. Optional fields need no new format.
+ * The format number of the stored data. The number counts formats, not releases: it increases when older code cannot
+ * read data that newer code stores. New optional fields do not need a new format.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
@@ -14,24 +14,27 @@ import {
   UPGRADE_SUBJECT,
 } from "../schemas/subjects.ts";
 
-/** The format that an upgrade by this code ends with. Code of this format counts on 64 shards and one state stream. */
+/**
+ * The data format after an upgrade by this code. Code that reads only this format assumes 64 shards and one state
+ * stream.
+ */
 export const DATA_FORMAT = 1;
-/** The format of data with another layout, and the newest format that this code reads. */
+/** The format of data that has another layout than the default one. It is the newest format that this code reads. */
 export const NEWEST_FORMAT = 2;
 
 /**
- * Converts stored data of the previous format to this one. A step must be repeatable from its beginning: a killed
- * process leaves a part of its changes, and the next process starts the step again.
+ * Converts stored data of the previous format to this format. A step must be repeatable: a killed process leaves some
+ * of its changes, and the next process runs the step again from the beginning.
  */
 export interface UpgradeStep {
   to: number;
   run(jetstream: JetStreamManager): Promise<void>;
 }
 
-/** One step for each format after the first, in order. */
+/** The upgrade steps in order, one for each format after the first. */
 const UPGRADES: readonly UpgradeStep[] = [];
 
-/** An upgrading process renews its lock at this interval; without a renewal for `LOCK_SECONDS`, the lock expires. */
+/** Interval at which an upgrading process renews its lock. Without a renewal for `LOCK_SECONDS`, the lock expires. */
 const LOCK_RENEW_MS = 1_000;
 const LOCK_SECONDS = 5;
 const LOCK_POLL_MS = 200;
@@ -39,7 +42,10 @@ const LOCK_POLL_MS = 200;
 const STREAM = stateSubjects(stateBucket(0)).stream;
 const NO_STREAM = 10059;
 const NO_MESSAGE = 10037;
-/** Error codes of a wrong last sequence: 10071; and 10164 in a cluster, while another write is in flight. */
+/**
+ * Error codes of a write that expected another last sequence: 10071, or 10164 in a cluster while another write is in
+ * progress.
+ */
 const CONFLICTS: readonly number[] = [10071, 10164];
 
 const StoredFormat = z.object({
@@ -54,20 +60,22 @@ type StoredFormat = z.output<typeof StoredFormat>;
 
 interface FormatOptions {
   version: string;
-  /** Default: the format and the steps of this code. */
+  /** The format to upgrade to, and its steps. Default: those of this code. */
   format?: number;
   upgrades?: readonly UpgradeStep[];
   /** The layout of new data. */
   layout?: DataLayout;
 }
 
-/** The layout that the settings ask for; unset is the stored one, or the default at the first start. */
+/** The layout that the settings ask for. An unset number means the stored one, or the default at the first start. */
 export interface WantedLayout {
   shards: number | undefined;
   stateStreams: number | undefined;
 }
 
-/** Returns the stored layout; undefined if the bus holds no format yet. Needs no right to read states. */
+/**
+ * Returns the stored layout, or undefined if the bus has no stored format yet. Needs no permission to read states.
+ */
 export async function readLayout(jetstream: JetStreamManager): Promise<DataLayout | undefined> {
   try {
     const query = { last_by_subj: DATA_FORMAT_SUBJECT };
@@ -76,14 +84,14 @@ export async function readLayout(jetstream: JetStreamManager): Promise<DataLayou
     const { shards, stateStreams } = StoredFormat.parse(message.json());
     return { shards, stateStreams };
   } catch (error) {
-    // Nobody answers for a stream that does not exist.
+    // A request to a stream that does not exist has no responders.
     const isNobody = error instanceof RequestError && error.isNoResponders();
     if (isNobody || isAbsent(error)) return undefined;
     throw error;
   }
 }
 
-/** Throws if a setting asks for another number than the stored one. */
+/** Throws if a setting asks for a number of shards or streams that differs from the stored one. */
 export function refuseOtherLayout(stored: DataLayout, wanted: WantedLayout): void {
   const refuse = (name: string, found: number | undefined, expected: number) => {
     if (found === undefined || found === expected) return;
@@ -95,12 +103,12 @@ export function refuseOtherLayout(stored: DataLayout, wanted: WantedLayout): voi
   refuse("TRUNKLINE_STATE_STREAMS", wanted.stateStreams, stored.stateStreams);
 }
 
-/** Returns the format of the data on a bus; 1 if none is stored. */
+/** Returns the format of the data on a bus. Returns 1 if no format is stored. */
 export async function dataFormatOf(jetstream: JetStreamManager): Promise<number> {
   return (await readFormat(jetstream))?.stored.format ?? 1;
 }
 
-/** Throws if a newer version wrote the data. Must run before the process declares or changes anything. */
+/** Throws if a newer version wrote the data. Must run before the process declares streams or changes data. */
 export async function refuseNewerData(
   jetstream: JetStreamManager,
   { version, format = NEWEST_FORMAT }: FormatOptions,
@@ -114,8 +122,8 @@ export async function refuseNewerData(
 }
 
 /**
- * Stores the format at the first start, and upgrades older data to this format, step by step. One process does this;
- * others wait. The streams must be declared before.
+ * Stores the format at the first start. At later starts, upgrades older data to this format, step by step. One
+ * process does this, and the others wait. The streams must already exist.
  */
 export async function upgradeData(
   jetstream: JetStreamManager,
@@ -144,7 +152,8 @@ export async function upgradeData(
 }
 
 /**
- * Returns the stored format and layout. Stores them at the first start; the first state stream must be declared before.
+ * Returns the stored format and layout, and stores them at the first start. The first state stream must already
+ * exist.
  */
 export async function storeFirstFormat(
   jetstream: JetStreamManager,
@@ -153,7 +162,7 @@ export async function storeFirstFormat(
   for (;;) {
     const found = await readFormat(jetstream);
     if (found) return found;
-    // Data without a stored format has the first format. A new bus has no data and begins with the newest format.
+    // Data without a stored format has format 1. A new bus has no data and gets the newest format.
     const isOld = await holdsActors(jetstream);
     const { shards, stateStreams } = isOld ? FIRST_LAYOUT : layout;
     const isFirst = shards === FIRST_LAYOUT.shards && stateStreams === FIRST_LAYOUT.stateStreams;
@@ -181,7 +190,7 @@ async function readFormat(
 const isAbsent = (error: unknown) =>
   error instanceof JetStreamApiError && [NO_STREAM, NO_MESSAGE].includes(error.code);
 
-/** Does nothing if another process has written the format since `sequence`. */
+/** Writes the format, unless another process has written it since `sequence`. */
 async function writeFormat(
   jetstream: JetStreamManager,
   format: DataLayout & { format: number },
@@ -191,7 +200,10 @@ async function writeFormat(
   await publishOver(jetstream, DATA_FORMAT_SUBJECT, { payload: JSON.stringify(stored), sequence });
 }
 
-/** Returns the sequence, or undefined if the subject has another last sequence than expected. */
+/**
+ * Publishes a message if the subject's last sequence is the expected one. Returns the new sequence, or undefined if
+ * another write came first.
+ */
 async function publishOver(
   jetstream: JetStreamManager,
   subject: string,
@@ -211,14 +223,14 @@ async function publishOver(
   }
 }
 
-/** Returns true if any shard was ever owned. */
+/** Returns true if a host has ever owned a shard on this bus. */
 async function holdsActors(jetstream: JetStreamManager): Promise<boolean> {
   const { epochs } = stateSubjects(stateBucket(0));
   const { state } = await jetstream.streams.info(STREAM, { subjects_filter: epochs });
   return Object.keys(state.subjects ?? {}).length > 0;
 }
 
-/** Hosts of the older version would continue to write the older format. */
+/** Throws while hosts of the older version run, because they would continue to write the older format. */
 async function refuseWhileHostsRun(
   jetstream: JetStreamManager,
   from: number,
@@ -233,7 +245,10 @@ async function refuseWhileHostsRun(
   );
 }
 
-/** Takes the lock for the upgrade; returns undefined if another process holds it. The lock expires after a crash. */
+/**
+ * Takes the lock for the upgrade. Returns undefined if another process holds it. If the process crashes, the lock
+ * expires.
+ */
 async function takeLock(jetstream: JetStreamManager): Promise<AsyncDisposable | undefined> {
   const payload = JSON.stringify({ pid: process.pid });
   const ttl = `${LOCK_SECONDS}s`;
@@ -264,7 +279,7 @@ async function takeLock(jetstream: JetStreamManager): Promise<AsyncDisposable | 
   };
 }
 
-/** A lock that has expired leaves an empty marker for a while. */
+/** An expired lock leaves an empty marker message for a while. */
 async function lastSequenceOf(
   jetstream: JetStreamManager,
   subject: string,

@@ -1,4 +1,7 @@
-/** Starts whole instances, whose roles have users of the bus, with other numbers of shards and state streams. */
+/**
+ * Starts whole instances with other numbers of shards and state streams than the default. Each role has its own bus
+ * user.
+ */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

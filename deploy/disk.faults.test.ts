@@ -1,6 +1,6 @@
 /**
- * Fills the disk below a whole instance: what is stored stays readable, clients hear why writes are refused, and all
- * recovers.
+ * Fills the disk of a whole instance. Stored data stays readable, clients get the reason why writes are refused, and
+ * the instance recovers when space is free again.
  */
 import { execFile, execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -31,7 +31,7 @@ describe("a full disk", function () {
     await chmod(folder, 0o755);
     volume = join(folder, "volume");
     await mkdir(volume);
-    // Only root may mount; elsewhere there is no disk small enough to fill.
+    // Only root may mount a small disk. Without it, the test is skipped.
     if (!mount("1500m")) return this.skip();
     await start();
     credentials = await instance.credentials();
@@ -48,7 +48,7 @@ describe("a full disk", function () {
     const remote = await makeRepo("second");
     await push("first", 3 * MB);
     await push("second", 5 * MB);
-    // The cache may vanish at any time; reading then needs disk space.
+    // Deletes the cache of packs: it may be lost at any time, and reads then need disk space to fill it again.
     await rm(join(volume, "git/packs"), { recursive: true });
     await rm(join(volume, "git/repos"), { recursive: true });
     await fill();
@@ -162,7 +162,7 @@ describe("a full disk", function () {
     await instance.ready();
   }
 
-  /** Takes every byte that is left, as another program on the same disk would. */
+  /** Fills all remaining bytes of the disk, as another program on the same disk could. */
   async function fill(): Promise<void> {
     await using file = await open(join(volume, "filler"), "a");
     const piece = Buffer.alloc(MB);

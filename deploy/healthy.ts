@@ -1,4 +1,7 @@
-/** For health checks of containers: exits with 0 when the URL of its argument, by default /healthz, answers 200. */
+/**
+ * Health check of containers: exits with 0 if the URL in its argument answers with status 200. Default: /healthz of
+ * this machine.
+ */
 const { TRUNKLINE_PORT: port = "8787" } = process.env;
 const [url = `http://127.0.0.1:${port}/healthz`] = process.argv.slice(2);
 const WAIT_MS = 5_000;

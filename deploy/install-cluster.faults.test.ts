@@ -1,6 +1,6 @@
 /**
- * Follows docs/operate as a new operator: the commands of its pages start a cluster, which loses a server, gets TLS and
- * users, is backed up, and is restored onto empty servers.
+ * Follows docs/operate like a new operator. The commands of install.md start a cluster, which then loses a server, is
+ * backed up, and is restored.
  */
 import { chmod, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -42,7 +42,7 @@ describe("docs/operate", function () {
     await writeFile(join(folder, "metrics-token"), "m".repeat(48));
     await mkdir(join(folder, "bin"));
     await symlink(findNatsServer(), join(folder, "bin/nats-server"));
-    // The clone's program in place of the package's.
+    // An `npx` that runs the program of this clone instead of the published package.
     path = `${join(folder, "bin")}:${join(REPOSITORY, "scripts")}:${process.env.PATH}`;
     const addresses = SERVERS.flatMap((name) => [`${name}:4222`, `${name}:6222`, `${name}:8222`]);
     for (const address of [...addresses, "8787", "8788", "8789"]) {
@@ -112,7 +112,7 @@ describe("docs/operate", function () {
     return textBefore(secureRole, "TRUNKLINE_ROLES=").replace("browser.nk", `${role}.nk`);
   }
 
-  /** Puts the addresses of this test in place of those on the page. */
+  /** Replaces the addresses in a command of the page with the addresses of this test. */
   function local(command: string): string {
     return command
       .replace(/\bn[123]:\d{4}\b/g, (address) => `127.0.0.1:${ports.get(address)}`)
@@ -208,7 +208,7 @@ describe("docs/operate", function () {
   }
 });
 
-/** Signals the shell of a command and its programs. */
+/** Sends a signal to the shell of a command and to the programs that the shell started. */
 function end(program: ChildProgram, signal: NodeJS.Signals): void {
   try {
     program.signalGroup(signal);

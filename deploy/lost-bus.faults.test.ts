@@ -1,4 +1,7 @@
-/** Takes the bus away from a whole instance for a while: its log says so in one line, and in one that it is back. */
+/**
+ * Disconnects a whole instance from its bus for a while. Expects one log line about the loss and one about the
+ * recovery.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +41,7 @@ describe("a lost bus", function () {
   });
 });
 
-/** The text of a line that is a warning or worse. */
+/** Returns the text of a log line if its level is warning or higher. */
 function warningOf(line: string): string[] {
   if (!line.startsWith("{")) return [];
   const { level, msg } = JSON.parse(line) as { level: number; msg: string };

@@ -93,13 +93,15 @@ describe("manifests", () => {
     });
 
     it(`${platform} checks health at the port and path that serve it`, () => {
-      // health-server.test.ts and cluster.test.ts test the answers with real processes.
+      // This test checks only port and path. health-server.test.ts and cluster.test.ts check the responses of real
+      // processes.
       for (const { probes } of roles) {
         expect(probes.map(({ path }) => path)).to.include("/healthz");
         for (const { path } of probes) expect(path).to.be.oneOf(["/healthz", "/livez"]);
       }
       for (const { probes } of buses) {
-        // Liveness sees the server alone: a restart mends no stream.
+        // A probe of the bus checks only the server itself, not its streams, because a restart would not repair a
+        // stream.
         for (const { path } of probes)
           expect(path).to.match(/^\/healthz(\?js-enabled-only=true)?$/);
       }
@@ -132,7 +134,7 @@ describe("manifests", () => {
     const egressOf = (role: string) =>
       policies.find(({ metadata }) => metadata.name === role)?.spec.egress;
     expect(JSON.stringify(egressOf("browser"))).to.include("0.0.0.0/0");
-    // Pages are fetched by browsers, and what apps ask for by hosts of actors.
+    // Both roles need the internet: browsers fetch pages, and hosts of actors send the requests of apps.
     expect(egressOf("actors")).to.deep.equal(egressOf("browser"));
     for (const role of ["actors", "browser"]) {
       expect(compose[role]?.networks).to.deep.equal(["bus", "outside"]);
@@ -232,7 +234,7 @@ describe("manifests", () => {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-unit-"));
     const names = ["trunkline.service", "trunkline-backup.service", "trunkline-backup.timer"];
     for (const name of names) {
-      // The package is not installed where the units expect it.
+      // The units name the path of the installed package, which does not exist here, so the test replaces it.
       const unit = read(`deploy/systemd/${name}`);
       await writeFile(
         join(folder, name),
@@ -294,5 +296,5 @@ function busVariables(): string[] {
 const ownVariables = (environment: Record<string, string>) =>
   Object.keys(environment).filter((name) => name.startsWith("TRUNKLINE_"));
 const portOf = (url: string) => Number(new URL(url).port);
-/** A pod of a StatefulSet is `<name>.<service>`. */
+/** Returns the pod of a URL. The host name of a pod in a StatefulSet is `<pod>.<service>`. */
 const serverOf = (url: string) => new URL(url).hostname.split(".")[0];

@@ -1,5 +1,5 @@
 /**
- * Opens the data on the bus at the start of a process: refuses unreadable data, declares the streams, and upgrades the
+ * Prepares the data on the bus when a process starts: refuses unreadable data, declares the streams, and upgrades the
  * data.
  */
 import type { JetStreamManager } from "@nats-io/jetstream";
@@ -23,7 +23,7 @@ interface OpenOptions extends Omit<StreamsOptions, "buckets"> {
 
 const ANY_LAYOUT: WantedLayout = { shards: undefined, stateStreams: undefined };
 
-/** Returns the layout of the data, which the first start chooses. */
+/** Prepares the data, and returns its layout. The first start chooses the layout. */
 export async function openData(
   jetstream: JetStreamManager,
   { version, wanted = ANY_LAYOUT, ...streams }: OpenOptions,

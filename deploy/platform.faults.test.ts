@@ -1,6 +1,6 @@
 /**
- * Breaks everything that the runtime depends on while 200 clients work: every effect happens once, and no answer is
- * stale.
+ * Makes everything fail on which the runtime depends, while 200 clients work. Expects that each change happens
+ * exactly one time, and that no reply is stale.
  */
 import { expect } from "chai";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
@@ -9,11 +9,11 @@ import { FaultScene } from "../scripts/testing/fault-scene.ts";
 import { SeededRandom } from "../scripts/testing/seeded-random.ts";
 import { standStill } from "../scripts/testing/stand-still.ts";
 
-/** A dead host's actors answer again within this time. */
+/** Within this time, the actors of a dead host must answer again. */
 const TAKEOVER_MS_MAX = 5_000;
 /**
- * Asking all actors once shows how fast the machine is at this moment. A takeover asks the bus for as much several
- * times in a row, so it may be late by as many times that duration.
+ * How many times the duration of one call to all actors is added to the limit of a takeover. This duration shows the
+ * present speed of the machine, and a takeover needs about as many requests to the bus several times in a row.
  */
 const ASKED_TIMES = 10;
 const FAILURES_SHOWN = 5;
@@ -74,7 +74,7 @@ describe("actors under faults", function () {
 
   it("nats-server is killed and restarted", async () => {
     await using scene = await FaultScene.start({ seed, hosts: 2 });
-    // Once within every lease, once past all of them.
+    // The server is down twice: first for less time than a lease lasts, then until all leases have expired.
     for (const downMs of [scene.random.integer(0, 500), LEASE_TTL_MS + 500]) {
       await clock.wait(scene.random.integer(300, 1_000));
       await scene.nats.kill();
@@ -82,7 +82,7 @@ describe("actors under faults", function () {
       await scene.nats.start();
       await expectAnswers(scene, `down for ${downMs} ms, all`);
     }
-    // Hosts notice each other's joins and leaves as before.
+    // After this outage, hosts must still notice when another host joins or leaves.
     await scene.takeHost().kill();
     await expectAnswers(scene, "a host killed then: its actors");
     await expectNothingWrong(scene);
@@ -132,18 +132,19 @@ describe("actors under faults", function () {
     }
     const slowest = scene.load.slowestSince(since);
     console.log(`      the slowest call took ${slowest} ms`);
-    // The promise is a second. Beside other tests on one machine it can be three, so it is shown and not checked.
+    // A call should take at most a second. With other tests on the same machine it can take three, so the time is
+    // printed, and only a weaker limit is checked.
     expect(slowest - still()).to.be.below(TAKEOVER_MS_MAX + ASKED_TIMES * undisturbedMs);
     await expectNothingWrong(scene);
   });
 });
 
-/** Expects that every actor answers soon, and that no call failed. */
+/** Expects that every actor replies soon and that no call has failed. */
 async function expectAnswers(scene: FaultScene, who: string): Promise<void> {
   const still = standStill();
   const ms = await scene.load.askAll();
   const stillMs = still();
-  // The time that the machine takes at this moment, with every host in its place.
+  // Measures the duration of calls to all actors without a fault, at the present load of the machine.
   const undisturbedMs = await scene.load.askAll();
   console.log(`      ${who} answered after ${ms} ms, then after ${undisturbedMs} ms`);
   expectNoFailures(scene);

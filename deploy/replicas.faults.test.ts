@@ -1,4 +1,7 @@
-/** Kills and damages servers of a cluster: every copy of every stream is current again, by itself or by the runbook. */
+/**
+ * Kills servers of a cluster and damages their data. Every replica of every stream becomes current again,
+ * automatically or with the runbook's commands.
+ */
 import { randomBytes } from "node:crypto";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -20,7 +23,10 @@ import { until } from "../scripts/testing/until.ts";
 import { declareStreams } from "./streams.ts";
 
 const MB = 1024 ** 2;
-/** A server that starts anew finds its peers, its leader and what it missed. */
+/**
+ * Maximum time for a restarted server to find the other servers and its leader, and to read the messages that it
+ * missed.
+ */
 const CATCH_UP_MS_MAX = 60_000;
 
 describe("copies of streams", function () {
@@ -59,19 +65,19 @@ describe("copies of streams", function () {
     await storePages("crawl.damaged", 20 * MB);
     const server = await follower();
     await server.kill();
-    // Its peers notice after about 10 s of silence. During an election on a busy machine another copy may be behind
-    // too.
+    // The other servers notice the loss after about 10 s. On a busy machine, an election may make another replica lag
+    // behind too, so the count may be above 1.
     await until("its copy is counted", async () => (await behind()) >= 1, CATCH_UP_MS_MAX);
     await damage(join(server.storeDir, "jetstream/TRUNKLINE/streams", STREAMS.crawl, "msgs"));
     await server.start();
-    // The runbook: stop the server, remove its copy of the stream, start it.
+    // The steps of the runbook: stop the server, delete its replica of the stream, start the server.
     await server.kill();
     const copy = join(server.storeDir, "jetstream/TRUNKLINE/streams", STREAMS.crawl);
     await rm(copy, { recursive: true });
     await server.start();
     await allCurrent();
     expect(await behind()).to.equal(0);
-    // The copy that was made anew is a whole one: it is what is left when the leader goes.
+    // Kills the leader to prove that the recreated replica is complete: the data is then read without the leader.
     const { cluster: group } = await bus.jetstream.streams.info(STREAMS.crawl);
     const leader = cluster.servers[Number(group?.leader?.at(-1))];
     if (!leader) throw new Error("The stream has no leader");
@@ -81,7 +87,7 @@ describe("copies of streams", function () {
     await allCurrent();
   });
 
-  /** The metric of the stream of crawls. */
+  /** Returns the metric of replicas that lag behind for the stream of crawls. */
   async function behind(): Promise<number> {
     const registry = new Registry();
     const clock = new SkippingClock({ stands: true });
@@ -90,7 +96,7 @@ describe("copies of streams", function () {
     return Number(/\{stream="CRAWL"\} (\d+)/.exec(text)?.[1]);
   }
 
-  /** Text that compresses to about half: as pages do. */
+  /** Stores text that compresses to about half of its size, as web pages do. */
   async function storePages(name: string, bytes: number): Promise<void> {
     await blobs.put(name, Buffer.from(randomBytes(bytes / 2).toString("hex")));
   }
@@ -128,7 +134,7 @@ describe("copies of streams", function () {
   }
 });
 
-/** Overwrites the middle of every block. */
+/** Overwrites bytes in the middle of every block file. */
 async function damage(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!name.endsWith(".blk")) continue;

@@ -1,6 +1,6 @@
 /**
- * A stream that is on the bus while a backup is restored, so that nothing starts on a part of the data. The restore that
- * holds the mark renews a message in it.
+ * A stream that exists on the bus while a backup is restored. It prevents every role from starting on incomplete
+ * data. The restore that holds the mark regularly renews a message in the stream.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
@@ -11,9 +11,9 @@ const SUBJECT = "restoring";
 const NO_STREAM = 10059;
 const STREAM_EXISTS = 10058;
 
-/** How often a restore renews its message. */
+/** Interval at which a restore renews its message. */
 const RENEW_MS = 2_000;
-/** A restore that has not renewed its message for this long was killed. */
+/** A restore that has not renewed its message for this time counts as killed. */
 const ABANDONED_MS = 12_000;
 
 export async function isRestoring(jetstream: JetStreamManager): Promise<boolean> {
@@ -33,7 +33,7 @@ export async function refuseUnfinishedRestore(jetstream: JetStreamManager): Prom
   );
 }
 
-/** Makes the mark, with as many copies as the data. */
+/** Creates the mark's stream, with as many replicas as the data streams. */
 export async function markRestore(jetstream: JetStreamManager, replicas: number): Promise<void> {
   const description = "A backup is being restored: see trunkline admin restore";
   try {
@@ -42,7 +42,8 @@ export async function markRestore(jetstream: JetStreamManager, replicas: number)
       ...{ num_replicas: replicas, max_msgs: 1 },
     });
   } catch (error) {
-    // Another restore has just made it with other copies. Only one of the two will hold it.
+    // Another restore has just created the stream with a different number of replicas. Only one of the two restores
+    // will hold the mark.
     if (!(error instanceof JetStreamApiError) || error.code !== STREAM_EXISTS) throw error;
   }
 }
@@ -52,7 +53,10 @@ interface HoldOptions {
   abandonedMs?: number;
 }
 
-/** Holds the mark for one restore. Each renewal expects the sequence of the last one, so two restores cannot hold it. */
+/**
+ * Holds the mark for one restore. Each renewal expects the sequence of the previous renewal, so only one restore can
+ * hold the mark.
+ */
 export class RestoreHold {
   readonly #jetstream: JetStreamManager;
   readonly #id = randomUUID();
@@ -64,11 +68,14 @@ export class RestoreHold {
   private constructor(jetstream: JetStreamManager, sequence: number, renewMs: number) {
     this.#jetstream = jetstream;
     this.#sequence = sequence;
-    // While the bus is away, a later renewal may reach it.
+    // Errors are ignored: while the bus is unavailable, a later renewal may succeed.
     this.#timer = setInterval(() => void this.isHeld().catch(() => {}), renewMs);
   }
 
-  /** Takes the mark on the bus. Rejects if another restore holds it; waits for a while to see whether that one still runs. */
+  /**
+   * Takes the mark on the bus. If the mark has the message of another restore, first waits to see whether that
+   * restore still renews the message, and rejects if it does.
+   */
   static async take(
     jetstream: JetStreamManager,
     { renewMs = RENEW_MS, abandonedMs = ABANDONED_MS }: HoldOptions = {},
@@ -86,14 +93,14 @@ export class RestoreHold {
     throw new Error("Cannot restore: a restore is under way on this bus; wait for its end");
   }
 
-  /** Renews the mark. False once another restore has it, or has ended with it. */
+  /** Renews the mark. Returns false if another restore has taken the mark, or has finished and removed it. */
   isHeld(): Promise<boolean> {
     const renewed = this.#renewing.then(() => this.#renew());
     this.#renewing = renewed.catch(() => {}); // The caller has the error.
     return renewed;
   }
 
-  /** Ends the renewals. The mark stays. */
+  /** Stops the renewals. The mark stays on the bus. */
   stop(): void {
     clearInterval(this.#timer);
   }
@@ -108,7 +115,7 @@ export class RestoreHold {
     } catch {
       if (!(await isRestoring(this.#jetstream))) this.#isLost = true;
       else {
-        // The message may be stored although its publication failed.
+        // The server may have stored the message although the publish failed, so the last message is read.
         const last = await streams.getMessage(RESTORE_MARK, { last_by_subj: SUBJECT });
         this.#isLost = last?.string() !== this.#id;
         this.#sequence = last?.seq ?? this.#sequence;

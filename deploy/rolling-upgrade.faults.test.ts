@@ -1,5 +1,5 @@
 /**
- * Replaces every process of a cluster in the order of docs/operate/upgrade.md and with its commands, while clients
+ * Replaces every process of a cluster in the order and with the commands of docs/operate/upgrade.md, while clients
  * write, read and render.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -16,7 +16,7 @@ import { until } from "../scripts/testing/until.ts";
 import { REPOSITORY } from "../scripts/tools.ts";
 
 const CLIENTS = 6;
-/** Far longer than the proxy needs to notice a leaving gateway, also on a busy machine. */
+/** Much longer than the proxy needs to notice that a gateway leaves, even on a busy machine. */
 const LEAVE_SECONDS = 3;
 
 describe("a rolling upgrade", function () {
@@ -121,7 +121,7 @@ describe("a rolling upgrade", function () {
     return instance.url;
   }
 
-  /** One of the gateways made the first account. */
+  /** Returns the credentials of the first account. One of the two gateways created it. */
   async function firstCredentials(): Promise<Credentials> {
     const [found] = await Promise.all(
       ["gateway-0", "gateway-1"].map((name) =>
@@ -135,7 +135,7 @@ describe("a rolling upgrade", function () {
     return found;
   }
 
-  /** Runs a command of the page as an operator of this cluster. */
+  /** Runs a command of the upgrade page, as an operator of this cluster would. */
   async function page(command: string): Promise<void> {
     const program = `trunkline() { '${process.execPath}' '${REPOSITORY}/scripts/trunkline.ts' "$@"; }`;
     const environment = { TRUNKLINE_NATS_URL: nats.urls.join(","), TRUNKLINE_REPLICAS: "3" };
@@ -173,7 +173,7 @@ class PrintLoad {
     await until("PDFs", () => this.count + this.#failures.length >= goal, 120_000);
   }
 
-  /** Returns the requests that failed. */
+  /** Stops printing. Returns descriptions of the requests that failed. */
   async stop(): Promise<string[]> {
     this.#isStopping = true;
     await this.#running;

@@ -23,42 +23,45 @@ import {
   stateSubjects,
 } from "../schemas/subjects.ts";
 
-/** How long the stream keeps dead letters. */
+/** Number of days for which the stream stores a dead letter. */
 const DEAD_LETTER_DAYS = 30;
 /**
- * Limits the waiting mail of all actors. Above the limit the stream refuses mail, outboxes fill, and actors answer
- * `busy`.
+ * Maximum number of waiting mail messages of all actors. Above it, the stream refuses mail, outboxes become full, and
+ * actors answer `busy`.
  */
 const MAIL_MESSAGES_MAX = 5_000_000;
-/** Limits the stored dead letters; the stream drops the oldest. */
+/** Maximum number of dead letters. Above it, the stream drops the oldest. */
 const DEAD_LETTERS_MAX = 100_000;
 
 /**
- * Bytes of the bus's store that bounded streams leave free for states, mail, tasks and leases, which have no limit.
+ * Bytes of the bus's storage that KEPT_STREAM reserves for states, mail, tasks and leases, because their streams have
+ * no byte limit.
  */
 const KEPT_STORE_BYTES = 1024 ** 3;
 
 /**
- * Limits the bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. The bus allows less on a smaller
- * disk.
+ * Maximum bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. On a smaller disk, the bus grants
+ * less.
  */
 export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
-/** The smallest size of a stream of blobs. */
+/** The smallest size limit of a stream of blobs. */
 export const BLOB_STORE_BYTES_MIN = 128 * 1024 ** 2;
-/** Limits the bytes of all caches together; the stream drops the oldest value. */
+/** Maximum bytes of all caches together. Above it, the stream drops the oldest values. */
 export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
 
-/** Limits the kept lines of an app's log, and how long the stream keeps them. */
+/** Maximum number of log lines of an app, and how long the stream keeps a line. */
 const APP_LOG_LINES_MAX = 10_000;
 const APP_LOG_MS = 3 * 24 * 3_600_000;
 /**
- * Limits the bytes for bundles and large bodies of all apps and for the databases of agents. The bus allows less on a
- * smaller disk.
+ * Maximum bytes for the bundles and large bodies of all apps, and for the databases of agents. On a smaller disk, the
+ * bus grants less.
  */
 const APPS_STORE_BYTES_MAX = 1024 ** 3;
 const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
 
-/** Limits the bytes and the age of request steps: room for about 60,000 requests of four steps. */
+/**
+ * Maximum bytes and maximum age of request steps. The bytes suffice for about 60,000 requests with four steps each.
+ */
 const TRACES_BYTES_MAX = 24 * 1024 ** 2;
 const TRACES_MS = 3 * 24 * 3_600_000;
 
@@ -67,10 +70,13 @@ const MARKER_MS = 60_000;
 
 export interface StreamsOptions {
   replicas: number;
-  /** The number of state streams: one on one machine; with more, commits of different shards run beside each other. */
+  /**
+   * The number of state streams. One is enough on one machine. With several, commits of different shards run in
+   * parallel.
+   */
   buckets: number;
   tasks: readonly TaskContract[];
-  /** How long a watcher can see that a lease ended or a row was removed. Default: a minute. */
+  /** How long a watcher can still see the marker of an expired lease or a removed row. Default: one minute. */
   markerMs?: number;
 }
 
@@ -83,8 +89,9 @@ export function allStreams({
   const shared = {
     storage: StorageType.File,
     num_replicas: replicas,
-    // A nats-server (2.15.2) that recovers a replica truncates its compressed blocks at offsets of their uncompressed
-    // content, which destroys the replica for good. Blobs are compressed before they are stored (blob-encoding.ts).
+    // No compression by the server, because nats-server (2.15.2) has a bug: when it recovers a replica, it truncates
+    // compressed blocks at offsets of their uncompressed content and destroys the replica. Blobs are compressed
+    // before they are stored instead (blob-encoding.ts).
     compression: StoreCompression.None,
   };
   const state = Array.from({ length: buckets }, (_, index) => stateBucket(index)).flatMap(
@@ -107,8 +114,8 @@ export const isSized = (stream: StreamDeclaration): stream is SizedStream =>
   stream.max_bytes !== undefined;
 
 /**
- * A stream with the names of a KV bucket. The code declares it by hand, because it also holds leases, schedules and
- * atomic batches.
+ * A stream with the name and subjects of a KV bucket. It is not created with the KV library, because it also holds
+ * leases, schedules and atomic batches.
  */
 function stateStream(bucket: string, markerMs: number): StreamDeclaration {
   const { stream, all } = stateSubjects(bucket);
@@ -117,10 +124,10 @@ function stateStream(bucket: string, markerMs: number): StreamDeclaration {
     description: "State of actors, with leases, epochs, outboxes and reminders of their shards",
     subjects: [all],
     max_msgs_per_subject: 1,
-    // nats-server refuses schedules on a stream that discards new messages.
+    // nats-server refuses schedules on a stream with the policy "new", which refuses new messages when full.
     discard: DiscardPolicy.Old,
     allow_rollup_hdrs: true,
-    // Hosts read state from the leader; direct reads serve the tools of operators.
+    // Direct reads are allowed for operators' tools. Hosts read states from the leader.
     allow_direct: true,
     allow_atomic: true,
     allow_msg_ttl: true,
@@ -130,8 +137,8 @@ function stateStream(bucket: string, markerMs: number): StreamDeclaration {
 }
 
 /**
- * Each commit expects its journal's last sequence, which a replicated stream compares with writes in flight for one
- * subject only. So a journal is one subject.
+ * The journals of a state stream. Each journal is one subject. A commit expects the last sequence of its journal, and
+ * a replicated stream compares this sequence with writes in progress only within one subject.
  */
 function journalStream(bucket: string): StreamDeclaration {
   const { journalStream: name, journals } = stateSubjects(bucket);
@@ -141,13 +148,13 @@ function journalStream(bucket: string): StreamDeclaration {
     subjects: [journals],
     max_msgs_per_subject: JOURNAL_MESSAGES_KEPT,
     discard: DiscardPolicy.Old,
-    // Direct reads serve the tools of operators.
+    // Direct reads are allowed for operators' tools.
     allow_direct: true,
     allow_atomic: true,
   };
 }
 
-/** A stream of blobs of one family in `BLOB_STREAMS`. A full stream refuses new blobs; nothing is dropped. */
+/** A stream for one family of blobs in `BLOB_STREAMS`. When it is full, it refuses new blobs and drops none. */
 function blobStream(
   family: keyof typeof BLOB_STREAMS,
   description: string,
@@ -173,7 +180,7 @@ const RUNTIME_STREAMS: StreamDeclaration[] = [
     allow_atomic: true,
     allow_rollup_hdrs: true,
     allow_direct: true,
-    // A full stream refuses mail: outboxes fill and actors answer `busy`. Nothing is dropped.
+    // When the stream is full, it refuses mail and drops none: outboxes become full, and actors answer `busy`.
     max_msgs: MAIL_MESSAGES_MAX,
     discard: DiscardPolicy.New,
   },
@@ -205,9 +212,9 @@ const AREA_STREAMS: StreamDeclaration[] = [
     name: STREAMS.agents,
     description: "Databases of agents: an image, and the pages that changed since",
     subjects: ["agentlog.>"],
-    // An image replaces all messages before it in one step.
+    // A new image of a database replaces all earlier messages of the agent in one atomic step.
     allow_rollup_hdrs: true,
-    // Records of several agents are synced to disk together.
+    // A batch lets the server sync the records of several agents to disk together.
     allow_atomic: true,
     max_bytes: AGENTS_STORE_BYTES_MAX,
     discard: DiscardPolicy.New,
@@ -225,14 +232,14 @@ const AREA_STREAMS: StreamDeclaration[] = [
   },
 ];
 
-/** An object store by its names, as `Objm.create` of the library makes it. */
+/** A stream with the same names as an object store that `Objm.create` of the NATS library creates. */
 const RENDER_JOBS_STREAM: StreamDeclaration = {
   name: RENDER_JOBS_STORE.stream,
   description: "Requests and results of rendering jobs",
   subjects: objectSubjects(RENDER_JOBS_STORE.bucket).all,
   allow_direct: true,
   allow_rollup_hdrs: true,
-  // Removes pieces that a killed process left behind.
+  // Removes parts of objects that a killed process left behind.
   max_age: nanos(RENDER_JOBS_STORE_MS),
   max_bytes: RENDER_JOBS_STORE.bytesMax,
   discard: DiscardPolicy.New,
@@ -252,9 +259,9 @@ const CACHE_STREAM: StreamDeclaration = {
   description: "What is remembered to save work, and may be lost",
   storage: StorageType.File,
   num_replicas: 1,
-  // Messages are acknowledged before they are on disk: they may be lost.
+  // The server acknowledges messages before they are on disk, so they may be lost in a crash.
   persist_mode: PersistMode.Async,
-  // The stream has one copy, so no server truncates it: see `shared`.
+  // Compression is safe here: the stream has one replica, so the bug described at `shared` does not occur.
   compression: StoreCompression.S2,
   subjects: ["cache.>"],
   max_msgs_per_subject: 1,
@@ -264,7 +271,7 @@ const CACHE_STREAM: StreamDeclaration = {
   allow_msg_ttl: true,
 };
 
-/** Like the cache, this stream may be lost. */
+/** The steps of requests. Like the cache, this stream may be lost. */
 const TRACES_STREAM: StreamDeclaration = {
   name: STREAMS.traces,
   description: "Steps of clients' requests through gateways, actors and workers",
@@ -273,7 +280,7 @@ const TRACES_STREAM: StreamDeclaration = {
   persist_mode: PersistMode.Async,
   compression: StoreCompression.S2,
   subjects: ["trace.*"],
-  // A client that repeats one request id pushes out the steps of few others.
+  // If a client repeats the same request id, this limit protects the steps of most other requests.
   max_msgs_per_subject: TRACE_MESSAGES_PER_SUBJECT_MAX,
   max_age: nanos(TRACES_MS),
   max_bytes: TRACES_BYTES_MAX,

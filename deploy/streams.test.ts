@@ -39,7 +39,7 @@ describe("streams", function () {
         await bus.jetstream.consumers.info(STREAMS.tasks, taskConsumer(kind, lane));
       }
     }
-    // The oldest of the cache goes for what is new: see the test of TtlStore.
+    // When the cache is full, the stream drops its oldest values. See the test of TtlStore.
     const cache = await bus.jetstream.streams.info(STREAMS.cache);
     expect(cache.config).to.include({ max_bytes: CACHE_BYTES_MAX, discard: "old" });
     await bus.close();
@@ -49,7 +49,7 @@ describe("streams", function () {
     const least = allStreams({ replicas: 1, buckets: 1, tasks: TASKS })
       .filter(isSized)
       .reduce((sum, { max_bytes: bytes }) => sum + Math.min(bytes, BLOB_STORE_BYTES_MIN), 0);
-    // nats-server takes three quarters of its volume.
+    // nats-server uses three quarters of the volume.
     expect(least).to.be.at.most((DISK_BYTES_MIN * 3) / 4);
   });
 
@@ -58,8 +58,8 @@ describe("streams", function () {
     const bus = await Bus.connect({ url: server.url, name: "test" });
     await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
     const js = bus.jetstream.jetstream();
-    // A lease is renewed twice a second, 25 kB a minute: these are 20 MB, as many as in half a day, with values
-    // between them.
+    // Leases are renewed twice a second, which is 25 kB a minute. The loop writes 20 MB, as much as leases do in half
+    // a day, with some values between them.
     let [largest, size] = [0, 0];
     for (let i = 1; i <= 320; i++) {
       await js.publish(subjects.lease("host"), new Uint8Array(64_000));
@@ -112,7 +112,7 @@ describe("streams", function () {
     try {
       const bytesMax = async () => {
         await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
-        // Not even the largest, which comes last, is left without.
+        // Even the largest stream, which is grown last, gets more than its minimum.
         const packs = (await bus.jetstream.streams.info(STREAMS.packs)).config.max_bytes;
         expect(packs).to.be.above(BLOB_STORE_BYTES_MIN);
         return (await bus.jetstream.streams.info(STREAMS.crawl)).config.max_bytes;
@@ -171,7 +171,7 @@ async function streamNames(bus: Bus): Promise<string[]> {
   return names;
 }
 
-/** Bytes of all files below a folder, but those that go while it is read. */
+/** Returns the bytes of all files below a folder. Skips files that are deleted during the reading. */
 async function bytesIn(folder: string): Promise<number> {
   const paths = await readdir(folder, { recursive: true }).catch(() => []);
   const sizes = paths.map((path) =>
@@ -183,7 +183,7 @@ async function bytesIn(folder: string): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** Names of the fields of a kind's state, of every alternative where there are some. */
+/** Returns the names of the fields of a kind's state, for all alternatives if the schema is a union. */
 function fieldsOf(schema: unknown): string[] {
   if (typeof schema !== "object" || schema === null) return [];
   if ("shape" in schema && typeof schema.shape === "object" && schema.shape !== null) {

@@ -1,4 +1,4 @@
-/** Declares every stream, bucket and consumer. Safe to run again, at each start of every process. */
+/** Declares every stream, bucket and consumer. Every process runs this at each start, so repetition is safe. */
 import { setTimeout as wait } from "node:timers/promises";
 import {
   AckPolicy,
@@ -25,20 +25,26 @@ import {
   type StreamsOptions,
 } from "./stream-declarations.ts";
 
-/** How long a start waits for the servers of a cluster that comes up with it, and how often it looks. */
+/**
+ * CLUSTER_READY_MS is how long a start waits for the servers of a cluster that starts at the same time.
+ * CLUSTER_RETRY_MS is the pause between two attempts.
+ */
 const CLUSTER_READY_MS = 60_000;
 const CLUSTER_RETRY_MS = 250;
 const STREAM_EXISTS = 10058;
-/** Insufficient storage resources are available. */
+/** The server's error code for insufficient storage. */
 const NO_ROOM = 10047;
 const NO_STREAM = 10059;
 /**
- * The share of a stream's bytes that is tried next. No sum of such shares takes the very last byte, which other streams
- * need.
+ * If a size is refused, the next attempt asks for this share of it. The share is chosen so that no stream gets the
+ * very last byte, because other streams need space.
  */
 const SMALLER = 0.45;
 
-/** Declares all streams. Waits for a while for a cluster that was just started, which may lack a leader or servers. */
+/**
+ * Declares all streams. A cluster that was just started may lack a leader or servers, so this waits for it for a
+ * limited time.
+ */
 export async function declareStreams(
   jetstream: JetStreamManager,
   options: StreamsOptions,
@@ -46,7 +52,9 @@ export async function declareStreams(
   await whenClusterIsReady(() => declareAll(jetstream, options));
 }
 
-/** Declares the stream that holds the layout of the data, which says how many more state streams there are. */
+/**
+ * Declares the first state stream. It contains the layout of the data, which says how many more state streams exist.
+ */
 export async function declareFirstStream(
   jetstream: JetStreamManager,
   options: Omit<StreamsOptions, "buckets">,
@@ -58,7 +66,7 @@ export async function declareFirstStream(
   });
 }
 
-/** Retries a request to a starting cluster that may lack a leader or servers. */
+/** Runs `ask` again until it succeeds, because a starting cluster may lack a leader or servers. */
 export async function whenClusterIsReady(ask: () => Promise<void>): Promise<void> {
   const giveUpAt = performance.now() + CLUSTER_READY_MS;
   for (;;) {
@@ -73,14 +81,17 @@ export async function whenClusterIsReady(ask: () => Promise<void>): Promise<void
   }
 }
 
-/** 10008 and similar codes: JetStream is temporarily unavailable. 10005: too few servers for the replicas. */
+/**
+ * 10008 and other codes with status 503: JetStream is temporarily unavailable. 10005: too few servers for the
+ * replicas.
+ */
 const isUnavailable = (error: unknown) =>
   error instanceof JetStreamApiError && (error.status === 503 || error.code === 10005);
 
 async function declareAll(jetstream: JetStreamManager, options: StreamsOptions): Promise<void> {
   const streams = allStreams(options);
-  // Each stream first gets its minimum, so that a small disk leaves none without. Then the rest is distributed,
-  // smallest wish first, so that the order is deterministic.
+  // First gives each stream its minimum, so that every stream exists on a small disk. Then the streams grow, the one
+  // with the smallest limit first, so that the order is always the same.
   const sized = streams.filter(isSized);
   for (const stream of streams) {
     const least = isSized(stream)
@@ -107,7 +118,8 @@ async function declareLanes(
         ack_policy: AckPolicy.Explicit,
         ack_wait: nanos(TASK_ACK_WAIT_MS),
         max_ack_pending: LANE_TASKS_MAX,
-        // The worker counts the tries and reports the last one to the caller; the server would go silent.
+        // No limit of deliveries: the worker counts the attempts and reports the last one to the caller. With a
+        // limit, the server would stop delivering without a report.
         max_deliver: -1,
       }),
     ),
@@ -128,7 +140,10 @@ async function declareStream(
   }
 }
 
-/** The bus reserves the bytes that a stream may take. A disk that lacks them gives as large a part as it can. */
+/**
+ * Grows a stream to its declared size. The bus reserves the bytes of a stream's limit; if the disk has too few, the
+ * stream gets a smaller size that fits.
+ */
 async function grow(jetstream: JetStreamManager, stream: SizedStream): Promise<void> {
   const known = await configOf(jetstream, stream.name);
   for (let bytes = stream.max_bytes; known && bytes > known.max_bytes; bytes *= SMALLER) {
@@ -141,18 +156,19 @@ async function updateStream(
   stream: StreamDeclaration,
   known: StreamConfig,
 ): Promise<void> {
-  // One process of a cluster without the setting would otherwise remove every copy but one.
+  // Refuses fewer replicas than exist. Otherwise one process of a cluster without the setting would remove every
+  // replica but one.
   if (known.num_replicas > (stream.num_replicas ?? 1)) {
     throw new Error(
       `TRUNKLINE_REPLICAS: expected ${known.num_replicas}, as the streams have it, found "${stream.num_replicas}"`,
     );
   }
   await refuseToReplicateUnderWay(jetstream, stream, known);
-  // A size that an operator has raised stays.
+  // If an operator has raised the size of the stream, it keeps this size.
   await resize(jetstream, stream, Math.max(stream.max_bytes ?? -1, known.max_bytes));
 }
 
-/** Changing the number of copies while hosts commit was never tested, so this code refuses it. */
+/** Throws if the number of replicas would change while hosts run: this was never tested. */
 async function refuseToReplicateUnderWay(
   jetstream: JetStreamManager,
   { name, num_replicas: wanted = 1 }: StreamDeclaration,
@@ -168,7 +184,7 @@ async function refuseToReplicateUnderWay(
   );
 }
 
-/** False where the disk has too little room. */
+/** Updates the stream's declaration and size. Returns false if the disk has too little space. */
 async function resize(
   jetstream: JetStreamManager,
   stream: StreamDeclaration,

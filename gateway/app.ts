@@ -1,4 +1,7 @@
-/** The gateway as an Express application: middleware in the order in which a request passes it, and the route table. */
+/**
+ * The gateway as an Express application: its middleware, in the order in which a request passes through it, and the
+ * route table.
+ */
 import express, { type Express, type RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
@@ -70,7 +73,7 @@ export interface GatewayParts {
   live: LiveUpdates;
   /** Seals the keys of stored requests of crawls. */
   secrets: Pick<SecretBox, "seal">;
-  /** The router of repositories, below /git. */
+  /** The router of repositories. Its paths begin with /git. */
   git?: Router;
   /** Repositories for the REST API. */
   repositories?: Repositories;
@@ -82,21 +85,24 @@ export interface GatewayParts {
   jobs?: JobsParts;
   /** Records requests; if absent, the gateway records none. */
   traces?: RequestTraces;
-  /** The operations behind the operator's routes. */
+  /** The operations that the operators' routes use. */
   operations?: Operations;
-  /** On a single machine: the ports of apps. */
+  /** The ports of apps, on a single machine only. */
   appPorts?: AppPorts | undefined;
   config: GatewayConfig;
   logger: Logger;
   registry: Registry;
-  /** Requests of this process, for operators with the nats CLI. */
+  /** Counts the requests of this process, for operators who use the nats CLI. */
   counts: RequestCounts;
-  /** True while the disk is too full for more data of clients. */
+  /** True while the disk is too full to store more data of clients. */
   isDiskFull?: () => boolean;
-  /** Names what this process still needs before it can serve. */
+  /** Returns the names of the parts that this process still needs before it can handle requests. */
   missing: () => readonly string[];
   now: () => number;
-  /** True once the process wants no more requests; it still answers those that arrive. */
+  /**
+   * True after this process has announced its stop: it wants no more requests, but still answers requests that
+   * arrive.
+   */
   isStopping?: () => boolean;
   /** Aborts when this process begins to stop, which ends endless answers. */
   stopping: AbortSignal;
@@ -112,7 +118,7 @@ export interface AppsParts {
   answerOn: AnswerOn;
   answerBelow: AnswerBelow;
   streams: StreamReader;
-  /** Calls back when the bus is back after an outage. Returns a function that unsubscribes. */
+  /** Calls `listener` when the bus is available again after an outage. Returns a function that unsubscribes. */
   onReconnect(listener: () => void): () => void;
   /** The log lines of apps. */
   lines: StoredLines;
@@ -138,7 +144,8 @@ export function buildApp(
   app.use(requestId(logger));
   app.use(endStalledBodies());
   app.use(securityHeaders(config.publicUrl));
-  // Before the platform's own paths: at an app's origin every path belongs to the app.
+  // Requests to apps are handled before the platform's own paths, because at the origin of an app every path belongs
+  // to the app.
   const measures = [
     requestMetrics(registry, counts),
     ...(parts.traces ? [recordRequest(parts.traces)] : []),
@@ -233,7 +240,7 @@ const devtoolsOf = (
   browserMsPerDay: config.browserSecondsPerDay * 1_000,
 });
 
-/** The WebSockets that routes of the application serve. */
+/** The paths of WebSockets that routes of the application serve. */
 export const SOCKET_PATHS =
   /^\/v4\/accounts\/[^/]+\/browser-(?:rendering|run)\/devtools\/|^\/live-view\//;
 
@@ -256,7 +263,7 @@ function ofApps(
     const port = socket.localPort;
     const asked = readAppRequest(addresses, { host: headers.host, url, port });
     const atPort = asked && asked.app === "" ? addresses.ports?.appAt(port) : undefined;
-    // The app's port was requested under another name than `localhost`.
+    // The request used the app's port, but another host name than `localhost`.
     if (atPort) return void response.redirect(308, originOf(addresses, atPort) + url);
     if (asked) localsOf(response).appTarget = asked;
     next(asked ? undefined : "router");
@@ -267,7 +274,7 @@ function ofApps(
   return router;
 }
 
-/** The same routes for calls from the code of apps. */
+/** Returns the handler for the same routes when the code of apps calls them. */
 export function routesOfApps(
   { actors, live, config, now }: GatewayParts,
   routes: readonly Route[],

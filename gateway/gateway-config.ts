@@ -4,30 +4,33 @@ import type { PortRange } from "../schemas/apps/app-ports.ts";
 export interface GatewayConfig {
   host: string;
   port: number;
-  /** The base URL, with no slash at its end. */
+  /** The base URL, without a slash at its end. */
   publicUrl: string;
   /** Folder of credentials.json. */
   dataDir: string;
-  /** Seconds for each account and UTC day; 0 is no limit. */
+  /** Limits the browser time of each account on one UTC day, in seconds; 0 means no limit. */
   browserSecondsPerDay: number;
-  /** The model for the format json; unset: requests must bring one. */
+  /** The AI model for the format `json`. If it is unset, a request must name a model itself. */
   ai?: object | undefined;
-  /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
+  /** Limits the requests of each account in REQUEST_WINDOW_MS; 0 means no limit. */
   requestsPerWindow: number;
-  /** Proxies whose X-Forwarded-For is trusted, in Express's syntax; unset: none. */
+  /** The proxies whose X-Forwarded-For header is trusted, in the syntax of Express; unset: none. */
   trustProxy?: string | undefined;
   /** URL of an OTLP/HTTP receiver for traces; unset: no traces. */
   otlpEndpoint?: string | undefined;
-  /** The longest pause between two lookups of an OAuth client's domain, and how long lookups continue. */
+  /**
+   * `dnsPollSeconds` is the longest pause between two lookups of an OAuth client's domain. The next setting is the
+   * time after which lookups stop.
+   */
   dnsPollSeconds: number;
   dnsWindowSeconds: number;
-  /** Closed: new users only by invitation. Unset: open. */
+  /** `closed`: a new user needs an invitation. The default is `open`. */
   signup?: "open" | "closed" | undefined;
-  /** Ports of apps on `localhost`; unset: every app is below its domain alone. */
+  /** The ports of apps on `localhost`. If unset, an app is reachable only below its domain. */
   appsPorts?: PortRange | undefined;
   shutdownSeconds: number;
-  /** Opens /metrics; unset: the token that the first start writes to credentials.json. */
+  /** The bearer token for /metrics. If unset, it is the token that the first start wrote to credentials.json. */
   metricsToken?: string | undefined;
-  /** Set when /metrics has a port of its own, which the gateway then does not serve. */
+  /** The separate port of /metrics. If set, the gateway does not serve /metrics on its own port. */
   metricsPort?: number | undefined;
 }

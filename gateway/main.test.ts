@@ -33,7 +33,7 @@ describe("gateway process", () => {
     actors: [accountActor, apiTokenActor, installationActor, userActor],
     workers: [printer.worker],
   });
-  // The first start makes the token for metrics.
+  // Without this setting, the first start generates the token for /metrics.
   const config = () => ({ ...testConfig, dataDir, metricsToken: undefined });
   const { blobs, live, secrets } = testCrawls();
   const shared = { blobs, live, secrets, logger };
@@ -129,7 +129,7 @@ describe("gateway process", () => {
   });
 
   it("stop() lets what is in flight finish, and takes nothing new", async () => {
-    // However long this machine takes for it.
+    // The shutdown time is long, so that the request can finish even on a slow machine.
     const url = await start({ config: { ...config(), shutdownSeconds: 60 } });
     const { account_id, api_token } = await credentials();
     const agent = new Agent({ keepAlive: true });
@@ -145,7 +145,7 @@ describe("gateway process", () => {
     expect(refused).to.be.instanceOf(Error);
     const body = await text(response);
     expect(body.length).to.equal(Number(response.headers["content-length"]));
-    // The connection that is kept alive does not hold it up.
+    // The kept-alive connection must not delay the stop.
     await stopped;
     agent.destroy();
     gateway = undefined;

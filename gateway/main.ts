@@ -43,15 +43,23 @@ import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
 import type { JobsParts } from "./rendering/jobs/start-job.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 
-/** Headers of one request, all together. */
+/** Limits the bytes of all headers of one request together. */
 const HEADER_BYTES_MAX = 16_384;
-/** A request's headers must be complete after this, and all of it after the next: slow senders hold a socket. */
+/**
+ * The headers of a request must be complete after the first time, and the whole request after the second. Otherwise
+ * slow senders would hold sockets.
+ */
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 120_000;
-/** Longer than the idle time of usual load balancers (60 s), so that we never close first. */
+/**
+ * Idle time after which the gateway closes a connection. Load balancers usually close after 60 s, so they always
+ * close first.
+ */
 export const KEEP_ALIVE_MS = 72_000;
 
-/** The part of the shutdown time for requests in flight. The parts that stop after the gateway get the rest. */
+/**
+ * The share of the shutdown time for the requests in flight. The rest is for the parts that stop after the gateway.
+ */
 const DRAIN_SHARE = 0.5;
 
 export interface GatewayContext {
@@ -60,7 +68,7 @@ export interface GatewayContext {
   live: LiveUpdates;
   /** Seals the keys of stored requests of crawls. */
   secrets: Pick<SecretBox, "seal">;
-  /** The router of repositories, below /git. */
+  /** The router of repositories. Its paths begin with /git. */
   git?: Router;
   repositories?: Repositories;
   apps?: AppsParts;
@@ -70,9 +78,9 @@ export interface GatewayContext {
   operations?: Operations;
   config: GatewayConfig;
   logger: Logger;
-  /** True while the disk is too full for more data of clients. */
+  /** True while the disk is too full to store more data of clients. */
   isDiskFull?: () => boolean;
-  /** Names what other parts of this process still need. */
+  /** Returns the names of other parts of this process that are not ready. */
   missing?: () => readonly string[];
   registry?: Registry;
   socketRoutes?: readonly SocketRoute[];
@@ -86,30 +94,34 @@ export interface RunningGateway {
   port: number;
   /** Requests so far, by route. */
   counts(): readonly RequestCount[];
-  /** Continues to serve, but reports that it is not ready, and closes each connection after the next response. */
+  /**
+   * Prepares the stop: the gateway still handles requests, but reports that it is not ready, and closes each
+   * connection after the next response.
+   */
   leave(): void;
-  /** Stops after the requests in flight, or when the configured time is over. */
+  /** Stops when the requests in flight have ended, or when the configured time has passed. */
   stop(): Promise<void>;
 }
 
-/** Closes each connection of a server after its response while the gateway leaves. */
+/** While the gateway leaves, closes each connection of the server after its response. */
 function endConnections(
   server: Server,
   gateway: { isLeaving(): boolean; isStopping(): boolean },
 ): void {
   server.prependListener("request", (_request, response) => {
-    // A client would otherwise send its next request on a connection that is being closed.
+    // Without this, a client would send its next request on a connection that is being closed.
     if (gateway.isLeaving()) response.shouldKeepAlive = false;
   });
   server.on("request", (_request, response) => {
     response.once("close", () => {
-      // Node closes only connections that are idle when the stop begins.
+      // At a stop, Node closes only connections that are idle at its beginning. So connections that become idle later
+      // are closed here.
       if (gateway.isStopping()) setImmediate(() => server.closeIdleConnections());
     });
   });
 }
 
-/** Resolves when requests are accepted and the first account is there. */
+/** Starts the gateway. Resolves when it accepts requests and the first account exists. */
 export async function startGateway(context: GatewayContext): Promise<RunningGateway> {
   const { config, logger, registry = new Registry(), missing = () => [] } = context;
   collectDefaultMetrics({ register: registry });
@@ -130,7 +142,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     now: () => Date.now(),
     stopping: leaving.signal,
   };
-  // One table for clients and for the code of apps, so that both share its bounds.
+  // Clients and the code of apps use the same route table, so that they share its limits.
   const routes = routeTable(parts);
   const app = buildApp(parts, routes);
   const appRest =
@@ -184,7 +196,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     leaving.abort(new ActorError("unavailable", "Cannot answer: this server is stopping"));
     const withinMs = config.shutdownSeconds * DRAIN_SHARE * 1_000;
     const late = await drain([server, ...(ports?.servers ?? [])], { sockets, logger, withinMs });
-    // An agent that does not answer in time finds out at its next frame.
+    // An agent that does not answer in time learns of the closed socket when it sends its next frame.
     await Promise.race([agentSockets?.close(), sleep(withinMs, undefined, { ref: false })]);
     leaveTokens?.();
     await appRest?.close();
@@ -199,19 +211,22 @@ function socketRoutesOf(
 ): SocketRoute[] {
   return [
     ...socketRoutes,
-    // At an app's origin every path belongs to the app.
+    // The sockets of agents come first: at the origin of an app every path belongs to the app.
     ...(agentSockets ? [agentSockets] : []),
     ...(devtools ? [upgradesThrough(app, SOCKET_PATHS)] : []),
   ];
 }
 
-/** Resolves when all requests and sockets have ended. The timer cuts them off, and is the caller's to clear. */
+/**
+ * Resolves when all requests and sockets have ended. After `withinMs` a timer closes them by force. The caller must
+ * clear the returned timer.
+ */
 async function drain(
   servers: readonly Server[],
   { sockets, logger, withinMs }: { sockets: SocketRouter; logger: Logger; withinMs: number },
 ): Promise<NodeJS.Timeout> {
   const closed = servers.map((one) => once(one, "close"));
-  // Refuses new connections and closes idle ones.
+  // `close` refuses new connections and closes idle ones.
   for (const one of servers) one.close();
   const late = setTimeout(() => {
     logger.warn({}, "requests cut off: the time to stop is over");
@@ -222,16 +237,18 @@ async function drain(
   return late;
 }
 
-/** Makes the HTTP server, with bounds on headers and on the time that a request may take to arrive. */
+/** Creates the HTTP server with limits on the headers and on the time in which a request must arrive. */
 function httpServer(app: RequestListener, timeouts: GatewayContext["timeouts"]): Server {
   const { headersMs = HEADERS_TIMEOUT_MS, requestMs = REQUEST_TIMEOUT_MS } = timeouts ?? {};
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES_MAX,
-      // An Upgrade header is an offer (RFC 9110 section 7.8). Some clients offer another protocol with each request.
+      // An Upgrade header is only an offer (RFC 9110 section 7.8). Some clients offer another protocol with each
+      // request, so only WebSocket upgrades are accepted.
       shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket",
       headersTimeout: headersMs,
-      // A push may take as long as git may. `endWhenLate` bounds all other requests.
+      // A git push may take as long as the git process may run. `endWhenLate` sets a shorter limit for all other
+      // requests.
       requestTimeout: Math.max(requestMs, GIT_PROCESS_MS_MAX),
       keepAliveTimeout: KEEP_ALIVE_MS,
       connectionsCheckingInterval: Math.ceil(headersMs / 2),
@@ -244,14 +261,14 @@ function httpServer(app: RequestListener, timeouts: GatewayContext["timeouts"]):
   return server;
 }
 
-/** Closes the connection of a request that has not arrived whole by then. */
+/** Closes the connection if the whole request has not arrived after `withinMs`. */
 function endWhenLate(request: IncomingMessage, response: ServerResponse, withinMs: number): void {
   const { socket } = request;
   const late = setTimeout(() => socket.destroy(), withinMs);
   const end = () => {
     if (request.complete || socket.destroyed) clearTimeout(late);
   };
-  // An answer may end before its request does.
+  // The timer must continue if the answer ends before the whole request has arrived.
   for (const stream of [request, response]) stream.once("close", end);
   request.once("end", end);
 }
@@ -261,7 +278,7 @@ async function makeFirstAccount({ actors, config, logger }: GatewayContext): Pro
   await firstStart({ actors, dataDir, publicUrl, logger, metricsToken });
 }
 
-/** Does what needs actors, which may start later and on other machines. */
+/** Runs work that needs actors, and retries it until actors answer. They may start later and on other machines. */
 async function whenActorsAnswer(
   { logger, signal }: GatewayContext,
   work: () => Promise<void>,

@@ -32,7 +32,7 @@ describe("gateway on the bus", function () {
       workers: [printer.worker],
     });
     dataDir = await mkdtemp(join(tmpdir(), "gateway-"));
-    // Three that start for the first time at once, as in a new cluster.
+    // Three gateways make their first start at the same time, as in a new cluster.
     gateways = await Promise.all(
       ["a", "b", "c"].map((name) =>
         startGateway({

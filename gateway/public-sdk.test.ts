@@ -6,7 +6,7 @@ import { ALL_PERMISSIONS } from "../schemas/account/permissions.ts";
 import { newToken } from "./account/api-token-text.ts";
 import { type TestGateway, testGateway } from "./testing/test-gateway.ts";
 
-/** Every method of the public SDK that names a path of ours, but for rendering, as its users call it. */
+/** Tests every method of the public SDK that uses a path of ours, except rendering, in the way its users call it. */
 describe("the public SDK", () => {
   let gateway: TestGateway;
   let sdk: Cloudflare;
@@ -31,7 +31,7 @@ describe("the public SDK", () => {
     const all: T[] = [];
     for await (const entry of pages) {
       all.push(entry);
-      // A list that gives each page the same would never end.
+      // If the list returned the same page again and again, the loop would never end.
       expect(all).to.have.length.below(500);
     }
     return all;
@@ -100,7 +100,7 @@ describe("the public SDK", () => {
     expect(await statusOf(own.user.tokens.verify())).to.equal(401);
     await tokens.update(id, { ...wanted, status: "active" });
     expect((await own.user.tokens.verify()).status).to.equal("active");
-    // The token opens its new permissions and no others.
+    // The token has its new permissions and no others.
     expect(await statusOf(own.accounts.tokens.get(id, { account_id }))).to.equal(403);
     const value = await tokens.value.update(id, { account_id });
     expect(await statusOf(own.user.tokens.verify())).to.equal(401);

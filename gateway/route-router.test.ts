@@ -52,7 +52,8 @@ const bodies: Record<string, unknown> = {
 };
 
 /**
- * Routes that answer 200 only to a person; public-sdk.test.ts, session-door.test.ts and operations.test.ts test this.
+ * Routes that answer 200 only to a signed-in person. public-sdk.test.ts, session-door.test.ts and operations.test.ts
+ * test them.
  */
 const OF_PERSONS = [
   ...["getUser", "listSessions", "endSession"],
@@ -69,9 +70,9 @@ describe("every route", () => {
         await provokeAll(gateway, route, failure);
         const implied = new Set(
           refusalsOf({ ...route, refusals: [] })
-            // A limited gateway is another one, see below.
+            // Rate limits are tested with another gateway, see below.
             .filter((code) => code !== "rate_limited")
-            // Unknown query parameters are ignored: only a body is refused on every route that has one.
+            // Without a body no request is invalid, because unknown query parameters are ignored.
             .filter((code) => code !== "invalid_request" || route.body !== undefined)
             .map((code) => `${route.id} ${ERRORS[code].status}`),
         );
@@ -117,7 +118,7 @@ async function provokeAll(gateway: TestGateway, route: Route, failure: Failure):
   }
 }
 
-/** Creates a rendering job that has ended, except for the route that cancels it. */
+/** Creates a rendering job that has ended. For the route that cancels a job, the job is still running. */
 async function newJob(
   { objects, actors }: Pick<TestGateway, "objects" | "actors">,
   routeId: string,
@@ -138,7 +139,7 @@ interface Failure {
   code?: ErrorCode;
 }
 
-/** Actors that all refuse once there is a code. */
+/** Returns a client of the actors. While `failure.code` is set, every call is refused with this code. */
 function failing() {
   const failure: Failure = {};
   const through = (actors: ActorClient): ActorClient => ({
@@ -181,8 +182,8 @@ async function ask(
 }
 
 /**
- * Creates the resource that a path names for each request, which may delete it. Does not use the gateway, which may
- * be failing.
+ * For each path parameter, a function that creates the resource before each request, because the request may delete
+ * it. It does not use the gateway, which may be failing.
  */
 const MADE: Record<
   string,
@@ -220,7 +221,7 @@ const MADE: Record<
       ...{ accountId, by, secret: secret(), pace: { pollMs: 60_000, windowMs: 60_000 } },
       settings: settingsOf(CreateOAuthClient.parse(bodies.createOAuthClient)),
     });
-    // A second one, so that there is an old one to delete.
+    // Adds a second secret, so that there is an old one to delete.
     if (route.id === "deleteOldOAuthClientSecret") {
       await actors.call(oauthClient, id, "addSecret", { accountId, by, secret: secret() });
     }

@@ -1,4 +1,4 @@
-/** Makes an Express router from the route table: each route is a list of checks, then its handler. */
+/** Creates an Express router from the route table. Each route is a list of checks followed by its handler. */
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
@@ -33,9 +33,9 @@ export function routeRouter(
     live: LiveUpdates;
     requestsPerWindow: number;
     now: () => number;
-    /** Opens the routes to the platform's own pages. */
+    /** If set, signed-in persons can use the routes from the platform's own pages. */
     sessions?: SessionCallers;
-    /** Authenticates callers that have no token. */
+    /** The middleware that authenticates callers without a token, such as the code of apps. */
     authenticated?: RequestHandler;
   },
 ): Router {
@@ -87,13 +87,13 @@ function handle(route: Route): RequestHandler {
     const parameters = parseRequest(route.parameters, parametersOf(request), "/path");
     const query = parseRequest(route.query, knownQuery(route.query, request.query), "/query");
     const body = route.body && parseRequest(route.body.schema, locals.body, "");
-    // The unparsed body may be large and is not needed any more.
+    // Release the unparsed body: it may be large and is not needed any more.
     locals.body = undefined;
     const signal = clientSignal(response);
     const caller = callerOf(response);
     const asked = { parameters, query, body, caller, signal, logger: locals.logger };
     const answer = await route.handle(asked, response).catch((error: unknown) => {
-      // Errors after the client has left are no faults of the gateway.
+      // If the client has left, the error is no fault of the gateway, so the reason of the abort is thrown instead.
       throw signal.aborted ? signal.reason : error;
     });
     if (!answer) return;
@@ -108,7 +108,7 @@ function handle(route: Route): RequestHandler {
   };
 }
 
-/** Drops unknown parameters, as the public API does: clients add their own. */
+/** Removes unknown parameters, as the public API does, because clients add parameters of their own. */
 function knownQuery(schema: z.ZodType, query: Request["query"]): Request["query"] {
   if (!(schema instanceof z.ZodObject)) return query;
   return Object.fromEntries(
@@ -116,7 +116,7 @@ function knownQuery(schema: z.ZodType, query: Request["query"]): Request["query"
   );
 }
 
-/** Joins a parameter that may contain slashes; Express gives it in parts. */
+/** Joins the parts of a parameter that may contain slashes; Express returns it as an array. */
 function parametersOf({ params }: Request): Record<string, string> {
   const joined = Object.entries(params).map(([name, value]) => [
     name,

@@ -2,13 +2,16 @@
 export interface CallId {
   client: string;
   number: number;
-  /** Calls of the client below this number are never sent again: it has their answers, or waits no more. */
+  /**
+   * The client never repeats its calls below this number: it has received their answers, or no longer waits for them.
+   */
   settled: number;
 }
 
 /**
- * The entries below `settled` of a map by call number. Numbers grow, so the settled entries come first. The few
- * behind a call that overtook them go with that call.
+ * Returns the entries of a map by call number whose numbers are below `settled`. The map is usually in the order of
+ * numbers, so the search stops at the first higher number. An entry behind a call with a higher number is returned
+ * later, together with that call.
  */
 export function belowSettled<T>(byNumber: ReadonlyMap<number, T>, settled: number): [number, T][] {
   const below: [number, T][] = [];

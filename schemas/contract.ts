@@ -2,7 +2,8 @@
 import type { z } from "zod";
 
 /**
- * A message with `reply` is a call, which its caller waits for. A message without is a send: durable, delivered once.
+ * A message with `reply` is a call: its caller waits for the reply. A message without `reply` is a send: it is
+ * durable and is handled once.
  */
 export interface MessageSchema {
   input: z.ZodType;
@@ -16,25 +17,35 @@ export type LiveSchema = z.ZodType | undefined;
 export interface Contract<M extends Messages = Messages, L extends LiveSchema = LiveSchema> {
   kind: string;
   messages: M;
-  /** The schema of live updates for the subscribers of a key. Nobody waits for them, and a subscriber may miss some. */
+  /**
+   * The schema of live updates for subscribers of an actor. The actor does not wait for subscribers, and a subscriber
+   * may miss an update.
+   */
   live?: L;
-  /** Actors of the kind serve all accounts. So their sends name no request: another account may read its steps. */
+  /**
+   * True if each actor of the kind serves all accounts. Then its sends carry no request id, because another account
+   * could read the steps of that request.
+   */
   isShared?: true;
 }
 
-/** A task message: the lane it queues in, and for one that is waited for (see ActorClient.run), its reply. */
+/**
+ * A task message: the lane in which it is queued, and the reply if a caller waits for the task (see ActorClient.run).
+ */
 export interface TaskSchema<L extends string = string> extends MessageSchema {
   lane: L;
 }
 export type TaskMessages<L extends string = string> = Record<string, TaskSchema<L>>;
 
-/** The tasks of a kind of worker. Each lane is a queue of its own, so that no lane waits behind another. */
+/**
+ * The tasks of a worker kind. Each lane has its own queue, so that tasks of one lane never wait for tasks of another.
+ */
 export interface TaskContract<M extends TaskMessages = TaskMessages> {
   kind: string;
   lanes: readonly string[];
   /**
-   * The lanes serve the keys of their tasks in turn (`TaskTurns`). Otherwise tasks run in the order in which they were
-   * queued.
+   * True if the lanes serve the keys of their tasks alternately (`TaskTurns`). Otherwise tasks run in the order in
+   * which they were queued.
    */
   inTurns?: true;
   messages: M;
@@ -44,24 +55,26 @@ export type Input<S extends MessageSchema> = z.output<S["input"]>;
 export type Reply<S extends MessageSchema> = S extends { reply: infer R extends z.ZodType }
   ? z.output<R>
   : never;
-/** Names of the messages that are answered. */
+/** The names of the messages that have a reply. */
 export type Calls<M extends Messages> = {
   [N in keyof M]: M[N] extends { reply: z.ZodType } ? N : never;
 }[keyof M] &
   string;
-/** Names of the messages that are not answered. */
+/** The names of the messages that have no reply. */
 export type Sends<M extends Messages> = Exclude<keyof M & string, Calls<M>>;
 
-/** A value that cannot be changed in place, at any depth. */
+/** A type whose values cannot be modified, at any depth. */
 export type DeepReadonly<T> = T extends (...parameters: never[]) => unknown
   ? T
   : T extends object
     ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
     : T;
 
-/** One message on its way. It is JSON and kept in outboxes, so every field is plain data. */
+/** One message that is sent. It is stored as JSON in outboxes, so every field is plain data. */
 export interface Envelope {
-  /** Mail goes to an actor by its shard; a task waits in a lane for a worker. */
+  /**
+   * `actor`: mail, which reaches the actor through its shard. `worker`: a task, which waits in a lane for a worker.
+   */
   to: "actor" | "worker";
   kind: string;
   key: string;
@@ -69,11 +82,11 @@ export interface Envelope {
   input: unknown;
   /** Set for tasks only. */
   lane?: string;
-  /** Set for tasks of a lane that serves its keys in turn. */
+  /** True for tasks of a lane that serves its keys alternately. */
   inTurns?: true;
 }
 
-// Names that the runtime itself uses in the same buckets and subjects.
+// Names that no kind may have, because the runtime uses them in the same buckets and subjects.
 const RESERVED_KINDS = new Set([
   "lease",
   "epoch",
@@ -93,7 +106,10 @@ export function defineContract<const M extends Messages, L extends LiveSchema = 
   return contract;
 }
 
-/** Declares the tasks of a worker kind. Throws if a message names a lane that the contract lacks. */
+/**
+ * Declares the tasks of a worker kind. The compiler refuses a message whose lane is not in the contract. Throws if
+ * the kind is not kebab-case or is reserved.
+ */
 export function defineTasks<const L extends string, const M extends TaskMessages<L>>(contract: {
   kind: string;
   lanes: readonly L[];
@@ -105,8 +121,9 @@ export function defineTasks<const L extends string, const M extends TaskMessages
 }
 
 /**
- * A message to an actor or a task for a worker. The compiler checks it here against the receiver's contract, and the
- * receiver's schema when it arrives. `key` addresses an actor; for a task it names the task's subject.
+ * Makes a message to an actor or a task for a worker. The compiler checks it against the receiver's contract; when it
+ * arrives, the receiver's schema checks it again. `key` is the key of the actor; for a task it identifies what the
+ * task is about, such as a client or an account.
  */
 export function envelope<M extends TaskMessages, N extends Exclude<keyof M & string, Calls<M>>>(
   contract: TaskContract<M>,

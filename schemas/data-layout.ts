@@ -1,6 +1,6 @@
 /**
- * The numbers of shards and of state streams. The first start chooses them for the life of the data, because each key
- * has its shard by them, and each shard its stream.
+ * The numbers of shards and of state streams. The first start chooses them, and they can never change for the same
+ * data, because they determine the shard of each key and the stream of each shard.
  */
 import { SHARDS, STATE_STREAMS } from "./limits.ts";
 
@@ -9,5 +9,5 @@ export interface DataLayout {
   readonly stateStreams: number;
 }
 
-/** The layout of data without a stored one, and the default for new data. */
+/** The layout of data that was stored without a layout, and the default for new data. */
 export const FIRST_LAYOUT: DataLayout = { shards: SHARDS, stateStreams: STATE_STREAMS };

@@ -1,8 +1,8 @@
-/** Every refusal a client, an actor or a worker can meet: its name, its public code, its HTTP status. */
+/** All refusals that a client, an actor or a worker can receive: name, public code and HTTP status. */
 
 /**
- * A refusal's name → HTTP status, stable public integer, and meaning (shown in the OpenAPI document). 5000–5011 and
- * 6000–6003 report events in the browser, as in the public API.
+ * Each refusal by its name: the HTTP status, the stable public code, and the meaning, which the OpenAPI document
+ * shows. The codes 5000–5011 and 6000–6003 report events in the browser, as in the public API.
  */
 export const ERRORS = {
   invalid_request: {
@@ -173,20 +173,28 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** Details that a caller may see besides code and message. Plain JSON; `retryAfterS` becomes Retry-After. */
+/**
+ * Details that a caller may see in addition to code and message. They are plain JSON. `retryAfterS` becomes the
+ * header Retry-After.
+ */
 export interface ErrorDetails {
   retryAfterS?: number;
-  /** Faults of an invalid request: a JSON pointer each, and what would be valid. */
+  /** The faults of an invalid request. Each has a JSON pointer and a message that describes valid values. */
   faults?: { pointer: string; message: string }[];
-  /** Wall-clock milliseconds a browser was held for the refused work. */
+  /** Wall-clock milliseconds for which a browser was occupied by the refused work. */
   browserMs?: number;
-  /** The bound of time or memory at which the process of an app was ended, in the platform's words. */
+  /** The limit of time or memory because of which the platform ended the process of an app, described in words. */
   bound?: string | undefined;
-  /** The error that an app's code threw, for other code of the same app and its log. Clients never receive it. */
+  /**
+   * The error that an app's code threw. Only other code of the same app and the app's log receive it, never clients.
+   */
   thrown?: { name: string; stack?: string | undefined };
 }
 
-/** A refusal: the caller can act on it, it is never retried, and code, message and details cross the bus. */
+/**
+ * A refusal, to which the caller can react. It is not retried, except with the codes of `isPassing`. Its code,
+ * message and details are sent over the bus.
+ */
 export class ActorError extends Error {
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
@@ -203,7 +211,10 @@ export class ActorError extends Error {
 export const isPassing = (error: unknown): boolean =>
   error instanceof ActorError && (error.code === "busy" || error.code === "unavailable");
 
-/** Whether it was done is not known: it may have been before nobody waited any more. */
+/**
+ * Codes after which it is unknown whether the call had its effect: it may have had it before the caller stopped
+ * waiting.
+ */
 const UNKNOWN = new Set<ErrorCode>([
   "unavailable",
   "deadline_exceeded",
@@ -211,6 +222,6 @@ const UNKNOWN = new Set<ErrorCode>([
   "internal_error",
 ]);
 
-/** Whether the call certainly had no effect. */
+/** Returns whether the call certainly had no effect. */
 export const isRefusal = (error: unknown): error is ActorError =>
   error instanceof ActorError && !UNKNOWN.has(error.code);

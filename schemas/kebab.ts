@@ -1,8 +1,9 @@
-/** Converts names of code to names in addresses. It imports nothing, because processes of apps load it too. */
+/** Converts names in code to names in addresses. The file imports nothing, because processes of apps load it too. */
 
 /**
- * A class or binding as it stands in addresses: `RepoAgent` is `repo-agent`, `GitHubAgent` is `git-hub-agent`,
- * `AIAgent` is `a-i-agent`, `TEAM_BOT` is `team-bot`. Clients in the field write it so.
+ * Returns the name of a class or binding as it appears in addresses: `RepoAgent` becomes `repo-agent`, `GitHubAgent`
+ * `git-hub-agent`, `AIAgent` `a-i-agent`, and `TEAM_BOT` `team-bot`. Existing client libraries convert names in this
+ * way.
  */
 export function kebabOf(name: string): string {
   if (name === name.toUpperCase() && name !== name.toLowerCase()) {

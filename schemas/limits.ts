@@ -1,22 +1,22 @@
 /**
- * Limits that several folders share, each with its reason. Those of an area are in `schemas/<area>/`, those of one file
- * in that file.
+ * Limits that several folders share, each with its reason. Limits of one area are in `schemas/<area>/`, and limits of
+ * one file are in that file.
  */
 
 // --- Placement ---
 
 /**
- * Default number of shards, the units of placement: ten hosts get a share each. Processes use the number of their data
- * (`Bus.layout`).
+ * The default number of shards, the units of placement: enough to divide them among ten hosts. Processes use the
+ * number that is stored with their data (`Bus.layout`).
  */
 export const SHARDS = 64;
 /** Fewer leave hosts idle. */
 export const SHARDS_MIN = 8;
-/** Each shard costs its owner two readers, and each process some memory. */
+/** Limits the number of shards. Each shard needs two readers on its owner, and some memory in every process. */
 export const SHARDS_MAX = 4_096;
 /**
- * Shards that a host takes at a time, and readers of mail and reminders that begin at a time: of thousands at once, many
- * would get no answer in time.
+ * Limits how many shards a host takes over at the same time, and how many readers of mail and reminders it starts at
+ * the same time. If thousands started together, many would get no answer in time.
  */
 export const SHARD_STARTS_MAX = 64;
 /**
@@ -24,76 +24,96 @@ export const SHARD_STARTS_MAX = 64;
  * A host that has all shards gives them in 32 rounds at most, so that it leaves within seconds.
  */
 export const shardGivesMax = (shards: number) => Math.max(8, Math.ceil(shards / 32));
-/** The default number of state streams, each with its journal: one is enough for one machine. */
+/** The default number of state streams. Each has a journal. One stream is enough for one machine. */
 export const STATE_STREAMS = 1;
-/** The rights of roles name each of these streams. */
+/** Limits the number of state streams, because the bus permissions of each role list all of them by name. */
 export const STATE_STREAMS_MAX = 64;
 /**
- * A lease that is not renewed ends after this: its host's actors answer again within 5 s. One whose connection is gone
- * ends sooner.
+ * Time after which a lease ends that is not renewed. Other hosts then take over, and the actors answer again within 5
+ * s. The lease of a host that lost its connection ends sooner.
  */
 export const LEASE_TTL_MS = 2_000;
 /**
- * The longest pause of writes for a backup: short compared with any deadline and with a lease, which hosts still renew.
+ * The longest pause of writes for a backup. It is short compared with every deadline and with a lease. Hosts still
+ * renew their leases during the pause.
  */
 export const HOLD_MS_MAX = 500;
 
 // --- Messages ---
 
 /**
- * Characters of a key in its encoded form; with kind, bucket and row it stays well below a subject's practical 1 KiB.
+ * Limits the characters of a key in its encoded form. With kind, bucket and row, a subject stays well below its
+ * practical limit of 1 KiB.
  */
 export const KEY_CHARS_MAX = 512;
-/** One message on the bus: nats.conf's max_payload is 1 MiB, the rest is headers. */
+/**
+ * Limits the bytes of one message on the bus. The max_payload of nats.conf is 1 MiB; the difference is for headers.
+ */
 export const MESSAGE_BYTES_MAX = 1_000_000;
 /**
- * An actor's state as JSON; beyond it a kind needs rows. What the runtime keeps with it takes the rest of a message.
+ * Limits the bytes of an actor's state as JSON; a kind with more data needs rows. The rest of a message is for the
+ * runtime's own data about the actor.
  */
 export const STATE_BYTES_MAX = 720_000;
-/** A reply that is kept with the change it belongs to. */
+/** Limits the bytes of a reply that is stored together with its change. */
 export const REPLY_KEPT_BYTES_MAX = 64_000;
 export const ROW_BYTES_MAX = 256_000;
-/** Rows one transition may change: an atomic batch has at most 1,000 messages. */
+/** Limits the rows that one transition may change. An atomic batch has at most 1,000 messages. */
 export const TRANSITION_ROWS_MAX = 500;
-/** Bytes of those rows: with a full change before it a transition still fits BATCH_BYTES_MAX. */
+/**
+ * Limits the bytes of the rows that one transition may change. So a transition still fits into BATCH_BYTES_MAX after
+ * a full change.
+ */
 export const TRANSITION_ROW_BYTES_MAX = 2_000_000;
 export const TRANSITION_SEND_BYTES_MAX = 300_000;
-/** Messages of one atomic batch (nats-server refuses more). */
+/** Limits the messages of one atomic batch; nats-server refuses more. */
 export const BATCH_MESSAGES_MAX = 1_000;
-/** Bytes of one atomic batch, so that a commit stays short. */
+/** Limits the bytes of one atomic batch, so that a commit takes little time. */
 export const BATCH_BYTES_MAX = 4_000_000;
 
 // --- Calls ---
 
-/** Default deadline of a call. A cluster whose leader dies elects another in 4 to 9 s. */
+/** The default deadline of a call. If the leader of a stream dies, a cluster elects another in 4 to 9 s. */
 export const CALL_DEADLINE_MS = 15_000;
 export const CALL_DEADLINE_MS_MAX = 120_000;
 /** Messages waiting for one key. */
 export const MAILBOX_MAX = 2_048;
 /** Messages in flight on one host. */
 export const HOST_CALLS_MAX = 32_768;
-/** Clients whose calls without effect an actor remembers: more processes than any cluster has. */
+/** Limits the clients for which an actor remembers calls without effect. No cluster has as many processes. */
 export const EFFECTLESS_CLIENTS_MAX = 10_000;
 /** How far the clocks of two machines may differ before calls count as expired. */
 export const CLOCK_SKEW_MS_MAX = 30_000;
-/** A client's replies are forgotten this long after its last call: no call lives longer, clocks differ less. */
+/**
+ * Time after a client's last call after which its replies are deleted. No call lives this long, and clocks differ
+ * less than this.
+ */
 export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
 
 // --- Activations ---
 
-/** Part of the actors in memory that is let go where there are too many, the longest idle first. */
+/** The share of the actors in memory that is evicted when there are too many, the longest idle first. */
 export const EVICTED_SHARE = 0.1;
-/** Bytes of rows in memory at which idle actors leave. 100,000 pages of a crawl are 50 MB, and 170 MB of the heap. */
+/**
+ * The bytes of rows in memory above which idle actors are evicted. The rows of 100,000 crawled pages have 50 MB, and
+ * take 170 MB of the heap.
+ */
 export const ACTIVATION_BYTES_MAX = 256_000_000;
 
 // --- Live updates ---
 
-/** Bytes of live updates per commit. Past it, watchers learn that updates are missing. */
+/**
+ * Limits the bytes of live updates in one commit. If there are more, subscribers are notified that updates are
+ * missing.
+ */
 export const LIVE_BYTES_MAX = 1_000_000;
 
 // --- Mail and reminders ---
 
-/** Tries of one mail before it becomes a dead letter, and the pauses between them. */
+/**
+ * The number of attempts to deliver a mail before it becomes a dead letter, and the shortest and longest pause
+ * between them.
+ */
 export const MAIL_TRIES_MAX = 8;
 export const MAIL_RETRY_MS = 250;
 export const MAIL_RETRY_MS_MAX = 30_000;
@@ -101,90 +121,111 @@ export const MAIL_RETRY_MS_MAX = 30_000;
 // --- Tasks ---
 
 /**
- * Waiting and running tasks of one lane, and of each key in a lane that serves keys in turn; one more is refused at
- * once.
+ * Limits the waiting and running tasks of one lane. In a lane that serves its keys alternately, the limit also
+ * applies to each key. One more task is refused immediately.
  */
 export const LANE_TASKS_MAX = 1_000;
-/** A worker that is silent for this long counts as dead, and its task goes to another. */
+/** Time after which a worker that sends nothing counts as dead. Another worker then gets its task. */
 export const TASK_ACK_WAIT_MS = 6_000;
 export const TASK_TRIES_MAX = 3;
 export const TASK_RETRY_MS = 500;
-/** Attempts to notify the sender that a task was given up. */
+/** The number of attempts to notify the sender of a task that the task has failed finally. */
 export const FAILURE_TRIES_MAX = 10;
-/** Size of the chunks of a streamed reply, and how many may be unacknowledged at once. */
+/** Bytes of one chunk of a task's streamed input or reply. */
 export const CHUNK_BYTES = 128 * 1024;
 
 // --- Accounts ---
 
 export const ACCOUNT_NAME_CHARS_MAX = 100;
 export const TOKEN_NAME_CHARS_MAX = 120;
-/** Tokens of one account: its state lists them, at about 400 bytes each. */
+/** Limits the tokens of one account. The account's state lists them at about 400 bytes each. */
 export const TOKENS_PER_ACCOUNT_MAX = 100;
-/** Browser time of an account on the free plan, a UTC day. */
+/** The default limit of an account's browser time on one UTC day, as on the free plan of the public API. */
 export const BROWSER_SECONDS_PER_DAY = 600;
-/** Requests of one account in one window, as in the public API. */
+/** The default limit of requests of one account in one window, as in the public API. */
 export const REQUESTS_PER_WINDOW = 1_200;
 export const REQUEST_WINDOW_MS = 5 * 60_000;
 
 // --- Gateway ---
 
-/** A body of which no byte comes for this long has a sender that is gone or holds its connection on purpose. */
+/**
+ * Time without a new byte after which a body counts as stalled: the sender has gone, or holds its connection on
+ * purpose.
+ */
 export const BODY_STALL_MS = 60_000;
 /**
- * A client that reads fewer bytes than this in this time is cut off, because it holds a worker's slot. 4 kB a second is
- * too slow for any line.
+ * Time in which a client must read at least ANSWER_STALL_BYTES (see answer-pace.ts). Otherwise its answer is aborted,
+ * because it occupies a worker's slot. Even a slow line reads more than 4 kB a second.
  */
 export const ANSWER_STALL_MS = 30_000;
-/** Bodies that only carry a few fields. */
+/** Limits the bytes of bodies that have only a few fields. */
 export const JSON_BODY_BYTES_MAX = 64 * 1024;
-/** A page's HTML inside JSON, as in the public API. */
+/** Limits the bytes of a body that contains the HTML of a page inside JSON, as in the public API. */
 export const RENDER_BODY_BYTES_MAX = 50 * 1024 * 1024;
-/** Bodies being read or used on one gateway, so that a few large ones do not fill its memory. */
+/**
+ * Limits the bytes of all bodies that one gateway is reading or using, so that a few large bodies do not fill its
+ * memory.
+ */
 export const BODIES_BYTES_MAX = 256 * 1024 * 1024;
-/** Nesting of a body; no schema has more than a handful of levels. */
+/** Limits the nesting of a body. No schema has more than a few levels. */
 export const JSON_DEPTH_MAX = 64;
 /**
- * Faults in one response; FAULT_CHARS_MAX limits the characters of one, so that a response does not repeat the whole
- * request.
+ * Limits the faults in one response. FAULT_CHARS_MAX limits the characters of client text in one fault, so that a
+ * response does not repeat the whole request.
  */
 export const FAULTS_MAX = 20;
 export const FAULT_CHARS_MAX = 256;
-/** Entries of one page of a listing. */
+/** The default and the largest number of entries on one page of a listing. */
 export const PAGE_ENTRIES = 20;
 export const PAGE_ENTRIES_MAX = 100;
 
 // --- Rendering: limits of a request ---
 
-/** A submitted document, as in the public API. */
+/** Limits the bytes of a submitted HTML document, as in the public API. */
 export const HTML_BYTES_MAX = 50 * 1024 * 1024;
-/** Addresses carry charts and state in their query, but no more than servers accept by far. */
+/**
+ * Limits the characters of a URL. Some URLs contain whole charts or application state in their query. The limit is
+ * far above what common servers accept.
+ */
 export const URL_CHARS_MAX = 16_384;
-/** Style or script tags; each is a round trip to the browser. */
+/** Limits the style tags and script tags that a request adds. Each needs a round trip to the browser. */
 export const TAGS_MAX = 50;
-/** Text of one style or script tag: above the largest libraries people inline. */
+/** Limits the text of one style tag or script tag: more than the largest libraries that people inline. */
 export const TAG_CHARS_MAX = 5_000_000;
-/** A header or footer; Chromium lays it out anew for every page. Images in it are data URLs. */
+/**
+ * Limits the characters of a PDF header or footer, which Chromium lays out again for every page. Images in it are
+ * data URLs.
+ */
 export const TEMPLATE_CHARS_MAX = 500_000;
-/** Chromium keeps no more cookies for one domain. */
+/** Limits the cookies of a request. Chromium stores no more for one domain. */
 export const COOKIES_MAX = 180;
-/** Name and value of one cookie together, RFC 6265bis section 5.6. */
+/** Limits the characters of name and value of one cookie together (RFC 6265bis section 5.6). */
 export const COOKIE_CHARS_MAX = 4_096;
-/** Header fields, and the characters of one: servers refuse more (8 KiB is the usual bound of a line). */
+/**
+ * Limits the header fields of a request, and the characters of the name and value of each. Servers refuse more; their
+ * usual limit of a line is 8 KiB.
+ */
 export const HEADERS_MAX = 64;
 export const HEADER_NAME_CHARS_MAX = 256;
 export const HEADER_VALUE_CHARS_MAX = 8_192;
 export const CREDENTIAL_CHARS_MAX = 1_024;
 export const USER_AGENT_CHARS_MAX = 1_024;
-/** Patterns of one list; every request of the page is held against each. */
+/** Limits the patterns of one list. Every request of the page is compared with each pattern. */
 export const PATTERNS_MAX = 50;
 export const PATTERN_CHARS_MAX = 1_024;
-/** Instructions of a compiled pattern: matching takes at most this × the characters of an address. */
+/**
+ * Limits the instructions of a compiled pattern. Matching an address takes at most this number of steps for each
+ * character of the address.
+ */
 export const PATTERN_INSTRUCTIONS_MAX = 5_000;
 export const SELECTOR_CHARS_MAX = 4_096;
-/** Pixels of a viewport's side, and device pixels of one CSS pixel: together far below what exhausts a renderer. */
+/**
+ * Limits the pixels of each side of a viewport, and the device pixels for one CSS pixel. Even both together are far
+ * below what exhausts a renderer.
+ */
 export const VIEWPORT_PX_MAX = 10_000;
 export const DEVICE_SCALE_FACTOR_MAX = 10;
-/** Bounds and defaults of waiting, as in the public API. */
+/** Defaults and limits of timeouts, as in the public API. */
 export const GOTO_TIMEOUT_MS = 30_000;
 export const GOTO_TIMEOUT_MS_MAX = 60_000;
 export const WAIT_TIMEOUT_MS = 30_000;
@@ -194,31 +235,42 @@ export const PRINT_TIMEOUT_MS_MAX = 300_000;
 /** The range of scales that Chromium accepts. */
 export const PRINT_SCALE_MIN = 0.1;
 export const PRINT_SCALE_MAX = 2;
-/** A side of a PDF page: 14,400 units, beyond which readers do not follow (ISO 32000-1 annex C). */
+/**
+ * Limits each side of a PDF page to 14,400 units (200 inches). PDF readers do not support more (ISO 32000-1 annex C).
+ */
 export const PAPER_INCHES_MAX = 200;
 export const PAGE_RANGES_CHARS_MAX = 1_024;
 
 // --- Egress ---
 
-/** A connection on which nothing moves is cut; long polls answer within it. */
+/** Time without traffic after which a connection is closed. Long-polling servers answer within this time. */
 export const EGRESS_IDLE_MS = 60_000;
-/** Request line and headers, either way; Chromium itself takes 256 KiB, servers send a tenth of this. */
+/**
+ * Limits the bytes of the request line and headers, and those of a response. Chromium accepts 256 KiB; servers
+ * usually send a tenth of this limit.
+ */
 export const EGRESS_HEADER_BYTES_MAX = 64 * 1024;
-/** Requests and tunnels of one task at once: Chromium opens 32 connections to a proxy, sockets of pages come on top. */
+/**
+ * Limits the concurrent requests and tunnels of one task. Chromium opens up to 32 connections to a proxy, and in
+ * addition the WebSockets of pages.
+ */
 export const EGRESS_CONNECTIONS_MAX = 96;
-/** Bytes one task may move, both ways together: a heavy page is 20 MB. */
+/** Limits the bytes that one task may send and receive in total. A large page has 20 MB. */
 export const EGRESS_BYTES_MAX = 200_000_000;
-/** Redirects our own fetch follows, and the bytes of an answer after decoding. */
+/** Limits the redirects that our own fetch follows. */
 export const EGRESS_REDIRECTS_MAX = 10;
 
 // --- Rendering: the browser ---
 
-/** JavaScript heap of one page: a document that needs more crashes alone. */
+/** Limits the JavaScript heap of one page. A document that needs more crashes without affecting other pages. */
 export const PAGE_HEAP_MIB_MAX = 1_024;
 export const BROWSER_PING_TIMEOUT_MS = 5_000;
-/** A larger message of the browser is skipped: only a page's console, title or picture can be so large. */
+/**
+ * Limits the bytes of a message from the browser; a larger one is skipped. Only the console, the title or the picture
+ * of a page can be so large.
+ */
 export const CDP_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
-/** Bytes of one PDF: far above a readable document, and below the size of a disk. */
+/** Limits the bytes of one PDF: much more than a readable document has, but less than a disk holds. */
 export const PDF_BYTES_MAX = 512 * 1024 * 1024;
 
 // --- Stopping ---
@@ -227,36 +279,52 @@ export const SHUTDOWN_SECONDS = 20;
 
 // --- The bus ---
 
-/** Time for a server to greet a new connection. It tells a stopped server from a distant one. */
+/**
+ * Time in which a server of the bus must greet a new connection. A distant server greets within this time; a server
+ * that does not counts as stopped.
+ */
 export const BUS_CONNECT_MS = 5_000;
-/** Time for a connection to move to another server of the bus. A process that has none for longer is not ready. */
+/**
+ * Time in which a lost connection usually moves to another server of the bus. A process without a connection for
+ * longer reports that it is not ready.
+ */
 export const BUS_CHANGE_MS = 2_000;
-/** How long a question to the bus itself may take before its outcome counts as unknown. */
+/** Timeout of a request to the bus itself. After it, the outcome of the request counts as unknown. */
 export const BUS_REQUEST_MS = 5_000;
-/** How long a JetStream request waits before it is repeated. An election may lose a request. */
+/** Time after which an unanswered JetStream request is repeated. The election of a leader may lose a request. */
 export const JETSTREAM_ANSWER_MS = 2_000;
-/** Leases and epochs that the client library reads ahead of the handlers. */
+/** The number of leases and epochs that the client library reads ahead of the handlers. */
 export const PLACEMENT_PREFETCH = 500;
-/** Pause before a reader that failed starts again. */
+/** Pause after which a failed reader starts again. */
 export const READER_RETRY_MS = 250;
-/** A shard that is given back finishes its calls; most take milliseconds, and none may hold up a shutdown. */
+/**
+ * Time in which a host may finish the calls of a shard that it hands over. Most calls take milliseconds, and none may
+ * delay a shutdown longer.
+ */
 export const HAND_OVER_MS_MAX = 10_000;
 export const HAND_OVER_POLL_MS = 2;
 
 // --- Tasks that are waited for ---
 
-/** The longest a caller may wait: every timeout of a page at its bound, and the queue before it. */
+/**
+ * The longest time that a caller may wait for a task: all timeouts of a page at their limits, and the time in the
+ * queue before them.
+ */
 export const TASK_RUN_MS_MAX = 600_000;
-/** Time for an aborted task to end, and for a last pull. A browser's context closes in less. */
+/**
+ * Time in which an aborted task must end, and a last pull of tasks must return. Closing a browser context takes less.
+ */
 export const TASK_END_MS = 2_000;
 
-/** The longest pause before a call that failed in passing is sent again. */
+/** The longest pause before a call is repeated that failed with a temporary error. */
 export const CALL_RETRY_MS_MAX = 250;
-/** Calls in one message: more would save little, and wait for each other. */
+/**
+ * Limits the calls in one message. With more calls, little would be saved, and the calls would wait for each other.
+ */
 export const CALL_BATCH_MAX = 128;
 /**
- * How long a task waits for an actor that it could send mail to: if the host dies, a second call within this time
- * misses it.
+ * Time for which a worker waits for the answer of an actor before it sends mail instead. If the actor's host dies, a
+ * second call within this time does not reach the actor either.
  */
 export const TELL_MS_MAX = 2_000;
 
@@ -266,23 +334,41 @@ export const TELL_MS_MAX = 2_000;
  */
 export const JOURNAL_MESSAGE_BYTES_MAX = 900_000;
 /**
- * Limits the journal messages that are not in their keys: those of one second at 500 commits a second. A takeover reads
- * up to this number.
+ * Limits the journal messages whose values are not written to their keys yet: the messages of one second at 500
+ * commits a second. A takeover reads up to this number.
  */
 export const JOURNAL_MESSAGES_MAX = 512;
-/** Messages that the stream keeps of each journal: the needed ones, one more commit, and a seal of each host. */
+/**
+ * The number of messages that the stream keeps of each journal: the needed messages, one more commit, and one seal of
+ * each host.
+ */
 export const JOURNAL_MESSAGES_KEPT = 2 * JOURNAL_MESSAGES_MAX;
-/** The age of the oldest commit in the journal. The values that operators read lag behind as long. */
+/**
+ * The age of the oldest commit in the journal at which a checkpoint is made. The values that operators read are this
+ * much behind.
+ */
 export const CHECKPOINT_MS = 1_000;
-/** A reminder that is due sooner does not wait for a checkpoint, which may be late on a busy bus. */
+/**
+ * A reminder that is due within this time is written without waiting for a checkpoint, because a checkpoint may be
+ * late on a busy bus.
+ */
 export const REMINDER_SOON_MS = 3 * CHECKPOINT_MS;
 
-/** Characters of a blob's name: with its chunk's it stays well below a subject's practical 1 KiB. */
+/**
+ * Limits the characters of a blob's name. With the name of a chunk, a subject stays well below its practical limit of
+ * 1 KiB.
+ */
 export const BLOB_NAME_CHARS_MAX = 256;
-/** Pieces of a blob, half a message: twice as large they are a third quicker, and hold up others twice as long. */
+/**
+ * Bytes of one chunk of a blob: half a message. Chunks of twice this size would transfer a blob a third faster, but
+ * delay other messages twice as long.
+ */
 export const BLOB_CHUNK_BYTES = 512 * 1024;
-/** Pieces that are written or read ahead at once: 4 MiB of memory for each blob on its way. */
+/**
+ * Limits the chunks of one blob that are being written or prefetched at the same time: 4 MiB of memory for each blob
+ * in transfer.
+ */
 export const BLOB_CHUNKS_IN_FLIGHT = 8;
 
-/** How often the free bytes are read: a disk that writes 100 MB/s takes 50 MB meanwhile. */
+/** Interval at which the free bytes of the disk are read. A disk that writes 100 MB/s fills by 50 MB in this time. */
 export const DISK_POLL_MS = 500;

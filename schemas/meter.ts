@@ -1,10 +1,12 @@
 /**
- * Counts and times the work of this process under the names of `metrics.ts`. Work far from the registry calls these
- * functions; `exposeMeter` shows the figures. While nothing is exposed, they cost nothing.
+ * Counts and times the work of this process, under the names of `metrics.ts`. Code without access to the registry
+ * calls these functions; `exposeMeter` publishes the figures. Without a meter they cost almost nothing.
  */
 import type { METRICS, MetricName } from "./metrics.ts";
 
-/** Metrics whose figures come through this file: the others are read where they are exposed. */
+/**
+ * The metrics that are counted with this file. All other metrics are read from their objects when they are published.
+ */
 export type MeteredName = {
   [N in MetricName]: (typeof METRICS)[N] extends { values: unknown } ? N : never;
 }[MetricName];
@@ -42,7 +44,7 @@ export function timeWork<N extends MeteredName>(name: N, labels: LabelsOf<N>, ms
   for (const meter of meters) meter.time(name, labels, Math.max(0, ms) / 1_000);
 }
 
-/** Adds what `read` returns to a gauge, until the returned function is called. */
+/** Adds the value that `read` returns to a gauge, until the returned function is called. */
 export function watchLevel(name: MeteredName, read: () => number): () => void {
   const readers = levels.get(name) ?? new Set();
   levels.set(name, readers.add(read));

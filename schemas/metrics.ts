@@ -1,18 +1,21 @@
-/** Every metric of ours, in Prometheus's terms. docs/reference/metrics.md is made from this list. */
+/** All metrics of this project, in Prometheus's terms. docs/reference/metrics.md is generated from this list. */
 
 export interface Metric {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
-  /** Values of labels come from closed lists, so that the number of series is bounded. */
+  /** The names of the labels. Their values come from closed lists, so that the number of series is limited. */
   readonly labels?: readonly string[];
-  /** The values of each label, where the figures come through meter.ts. Each series then exists from the start. */
+  /**
+   * The possible values of each label, for metrics that are counted through meter.ts. So each series exists from the
+   * start.
+   */
   readonly values?: Readonly<Record<string, readonly string[]>>;
 }
 
 const COUNTED = ["kind", "message"] as const;
 const OF_LANE = ["kind", "lane"] as const;
 
-/** Metrics by name; `trunkline_` stands before each. */
+/** The metrics by name. The published name has the prefix `trunkline_`. */
 export const METRICS = {
   http_requests_total: {
     type: "counter",
@@ -206,10 +209,10 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS;
 
-/** The start of each name, so that metrics of other programs never collide with ours. */
+/** The prefix of each name, so that our metrics never have the same name as metrics of other programs. */
 const METRIC_PREFIX = "trunkline_";
 
-/** Returns name, help and labels of a metric as the library prom-client takes them. */
+/** Returns the name, help text and labels of a metric in the form that the library prom-client expects. */
 export function declaredMetric(name: MetricName) {
   const { help, values = {}, labels = Object.keys(values) }: Metric = METRICS[name];
   return { name: `${METRIC_PREFIX}${name}`, help, labelNames: [...labels] };

@@ -1,7 +1,7 @@
 /**
- * Finds a module that is loaded by its path, as a process, as a thread or in the place of another module. Its name ends
- * as that of the calling module does: in `.ts` in a clone, in `.js` in the package. `npm run build` reads these calls,
- * so write both arguments out.
+ * Returns the URL of a module in the folder of the calling module. Callers load it by its path: as a process, as a
+ * thread, or as a replacement of another module. It has the same extension as the calling module: `.ts` in a clone,
+ * `.js` in the package. `npm run build` searches the code for these calls, so both arguments must be literal.
  */
 export function moduleBeside(here: string, name: string): URL {
   return new URL(`${name}${here.slice(here.lastIndexOf("."))}`, here);

@@ -1,6 +1,9 @@
-/** Which of the names that exist somebody meant: for errors about names that do not. */
+/** Finds the existing name that a person probably meant, for errors about unknown names. */
 
-/** Returns the name with the fewest added, dropped or replaced characters, in any case, or "" if `known` is empty. */
+/**
+ * Returns the known name that differs from `name` by the fewest added, removed or replaced characters, ignoring case.
+ * Returns "" if `known` is empty.
+ */
 export function nearestName(name: string, known: readonly string[]): string {
   const lower = name.toLowerCase();
   const [first = ""] = known.toSorted(
@@ -9,7 +12,7 @@ export function nearestName(name: string, known: readonly string[]): string {
   return first;
 }
 
-/** Returns the name that a typing error most likely meant, or "" if none is close enough. */
+/** Returns the known name that was probably mistyped as `name`, or "" if none is similar enough. */
 export function meantName(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   const slips = Math.max(2, Math.floor(name.length / 3));

@@ -1,5 +1,6 @@
 /**
- * Parses foreign text as JSON. Returns `undefined` for text that is no JSON, which the caller's schema then refuses.
+ * Parses text from outside as JSON. Returns `undefined` if the text is no JSON; the caller's schema then refuses
+ * `undefined`.
  */
 export function parseJson(text: string, revive?: Parameters<typeof JSON.parse>[1]): unknown {
   try {

@@ -48,7 +48,7 @@ describe("encodeKey()", function () {
       const encoded = encodeKey(key);
       expect(decodeKey(encoded), `seed ${SEED}, ${JSON.stringify(key)}`).to.equal(key);
       expect(encoded).to.match(/^[\w=-]+(\.[\w=-]+)*$/);
-      // Rows are under the token `=`, which no key may have.
+      // No encoded key may contain the token `=`, because it separates a key from the names of its rows.
       expect(encoded.split(".")).not.to.include("=");
     }
   });
@@ -176,7 +176,7 @@ describe("stateSubjects()", function () {
   });
 });
 
-/** A key of every sort of character, often of several tokens. */
+/** Returns a random key with all sorts of characters, often with several tokens. */
 function randomKey(random: SeededRandom): string {
   const alphabets = ["abcXYZ019_-", "..=*>$/ %", "éüß€日本語キー👩🚀\u0000\n\uFEFF"];
   const length = random.integer(1, 12);

@@ -1,4 +1,4 @@
-/** The names of subjects, streams and keys on the bus. They are built and read here and nowhere else. */
+/** Builds and parses the names of subjects, streams and keys on the bus. No other file does this. */
 import { BLOB_NAME_CHARS_MAX, SHARDS } from "./limits.ts";
 import { RENDER_JOBS_STORE_BYTES_MAX } from "./rendering/limits.ts";
 
@@ -17,16 +17,18 @@ export const STREAMS = {
   renderJobs: "OBJ_render-jobs",
 } as const;
 
-/** Streams with one copy on every bus. Their content may be lost at any time. */
+/** Streams that have only one copy on every bus, so their content may be lost at any time. */
 export const LOSABLE_STREAMS: ReadonlySet<string> = new Set([STREAMS.cache, STREAMS.traces]);
 
-/** The object store of rendering jobs: the name that `nats object` knows, its stream, and the bytes of that. */
+/**
+ * The object store of rendering jobs: its name for `nats object`, its stream, and the limit of the stream's bytes.
+ */
 export const RENDER_JOBS_STORE = {
   bucket: "render-jobs",
   stream: STREAMS.renderJobs,
   bytesMax: RENDER_JOBS_STORE_BYTES_MAX,
 } as const;
-/** The streams of blobs, by the first token of their names. */
+/** The streams of blobs, by the first token of a blob's name. */
 export const BLOB_STREAMS = {
   crawl: STREAMS.crawl,
   git: STREAMS.packs,
@@ -34,8 +36,8 @@ export const BLOB_STREAMS = {
 } as const;
 
 /**
- * First tokens of the subjects on which a connection receives answers and reports of its tasks. Each role has its own
- * tokens, so that the bus can deny a user the answers of other roles.
+ * Returns the first tokens of the subjects on which a connection receives answers and the reports of its tasks. Each
+ * role has its own tokens, so that the bus can prevent a user from reading the answers for other roles.
  */
 export const inboxesOf = (role: string | undefined) =>
   role === undefined
@@ -48,15 +50,16 @@ const utf8 = new TextEncoder();
 // `ignoreBOM` keeps a byte order mark at the start of a key.
 const utf8Text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const READABLE_KEY = /^[\w-]+(\.[\w-]+)*$/;
-/** ASCII whose dots all separate tokens: names of rows, as a rule. */
+/** Matches ASCII keys in which every dot separates two tokens. Most names of rows are such keys. */
 const PLAIN_KEY = /^[!-\-/-~]+(\.[!-\-/-~]+)*$/;
 /**
- * ASCII without dots in which exactly the characters are escaped that have to be: the names of rows, 100,000 at a time.
+ * Matches encoded ASCII without dots in which exactly the necessary characters are escaped. This is a fast check for
+ * the names of rows, of which up to 100,000 are decoded together.
  */
 const PLAINLY_ESCAPED = /^(?:[\w-]|=(?:[01][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-F]))+$/;
 const BLOB_NAME = /^(\w+)(\.[\w-]+)+$/;
 
-/** FNV-1a, 32 bits, over the UTF-8 bytes. */
+/** Returns the FNV-1a hash of the UTF-8 bytes, with 32 bits. */
 export function fnv1a32(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) {
@@ -74,14 +77,16 @@ function fnv1a32OfBytes(bytes: Uint8Array): number {
 }
 
 /**
- * A key as it stands in subjects and KV keys. Dots separate tokens and stay; so do letters, digits, `_` and `-`.
- * Every other byte of the UTF-8 form becomes `=XX`, since a KV key takes only `[-/=.\w]`; so does a leading, trailing
- * or doubled dot, since no subject has an empty token. Throws where the key is not well-formed Unicode.
+ * Encodes a key for subjects and KV keys. Dots that separate tokens stay, and so do letters, digits, `_` and `-`.
+ * Every other byte of the UTF-8 form becomes `=XX`, because a KV key may contain only `[-/=.\w]`. A leading, trailing
+ * or doubled dot is also encoded, because a subject has no empty tokens. Throws if the key is not well-formed
+ * Unicode.
  */
 export function encodeKey(key: string): string {
   if (READABLE_KEY.test(key)) return key;
   if (PLAIN_KEY.test(key)) return key.replaceAll(/[^\w.-]/g, escaped);
-  // UTF-8 has one and the same replacement for every half of a surrogate pair.
+  // Refuse single surrogates: UTF-8 encodes all of them as the same replacement character, so different keys would
+  // become equal.
   if (!key.isWellFormed()) throw new Error("Cannot encode key: it is not well-formed Unicode");
   let encoded = "";
   let afterDot = true;
@@ -103,7 +108,10 @@ const ESCAPES = Array.from(
 );
 const escaped = (character: string) => ESCAPES[character.charCodeAt(0)] ?? "";
 
-/** The key that `encodeKey` encoded. Throws on other text, so that one key has one address. */
+/**
+ * Returns the key that `encodeKey` encoded. Throws if the text is not the exact result of `encodeKey`, so that each
+ * key has only one address.
+ */
 export function decodeKey(encoded: string): string {
   if (READABLE_KEY.test(encoded)) return encoded;
   if (PLAINLY_ESCAPED.test(encoded)) {
@@ -132,20 +140,26 @@ function readUtf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** An actor's address as one subject tail: `<kind>.<encoded key>`. */
+/** Returns an actor's address, which is the end of its subjects: `<kind>.<encoded key>`. */
 export const addressOf = (kind: string, key: string) => `${kind}.${encodeKey(key)}`;
 
-/** The shard of an address among this many. Processes call `Bus.shardOf`, which has the number of their data. */
+/**
+ * Returns the shard of an address if there are `shards` shards. Processes call `Bus.shardOf`, which knows the number
+ * of shards of their data.
+ */
 export const shardOf = (address: string, shards = SHARDS) => fnv1a32(`actor.${address}`) % shards;
 
-/** Operators call an actor on this subject and its address, whatever its shard is. */
+/**
+ * The first token of the subject on which operators call an actor. The actor's address follows, so operators need not
+ * know the shard.
+ */
 export const OPERATOR_CALLS = "actor";
 
 export const callSubject = (shard: number | "*", address: string) => `shard.${shard}.${address}`;
-/** The first tokens of the subjects of all calls to a shard. */
+/** The first tokens of the subjects of all calls to actors of a shard. */
 export const shardSubjects = (shard: number) => `shard.${shard}`;
 
-/** The subject on which a host answers while it is connected. */
+/** The subject on which a host answers while it is connected, so that others can check that it is present. */
 export const presenceSubject = (host: string) => `present.${host}`;
 
 /** The subject on which a host announces that it has opened a shard. */
@@ -154,19 +168,19 @@ export const openedSubject = (shard: number | "*") => `opened.${shard}`;
 export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
 export const mailSubjects = (shard: number) => `mail.${shard}.>`;
 /**
- * The position up to which a shard's outbox is published. It is in the same stream as mail, so that one batch holds
- * both.
+ * The subject of the position up to which a shard's outbox is published. It is in the same stream as mail, so that
+ * one atomic batch can contain the mail and the position.
  */
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
-/** Below this subject a gateway permits runs of requests to apps. */
+/** The prefix of the subjects on which a gateway permits hosts to run requests to apps. */
 export const begunSubject = (gateway: string) => `begun.${gateway}`;
-/** Core subject of the live updates of an actor. */
+/** The core subject (without JetStream) of the live updates of an actor. */
 export const liveSubject = (address: string) => `live.${address}`;
 
 export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
 export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
-/** The queue of one key, in a lane that serves its keys in turn. */
+/** The subject of the queue of one key, in a lane that serves its keys alternately. */
 export const turnSubject = (kind: string, lane: string, key: string) =>
   `${taskSubject(kind, lane)}.${encodeKey(key)}`;
 export const turnSubjects = (kind: string, lane: string) => `${taskSubject(kind, lane)}.>`;
@@ -180,21 +194,24 @@ export const queueSubject = (task: {
   task.inTurns ? turnSubject(task.kind, task.lane, task.key) : taskSubject(task.kind, task.lane);
 export const keyOfTurn = (kind: string, lane: string, subject: string) =>
   decodeKey(subject.slice(taskSubject(kind, lane).length + 1));
-/** A consumer's name has no dots, and is at most 255 characters long: `digest` stands for the key. */
+/**
+ * Returns the name of the consumer of one key's queue. Such a name must not contain dots and has at most 255
+ * characters, so it contains the `digest` instead of the key.
+ */
 export const turnConsumer = (kind: string, lane: string, digest: string) =>
   `${taskConsumer(kind, lane)}-${digest}`;
-/** Core subject on which workers receive the keys whose queue has a new task. */
+/** The core subject on which workers are notified of keys whose queue has a new task. */
 export const queuedSubject = (kind: string, lane: string) => `queued.${kind}.${lane}`;
-/** Core subject on which a running task is notified that nobody waits for it any more. */
+/** The core subject on which a running task is notified that no caller waits for it any more. */
 export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;
 export const deadAddress = (subject: string) => subject.slice("dead.".length);
 
-/** The changes of one agent's database in order, from a whole image on. */
+/** The subject of the changes of one agent's database in order, starting with a complete image of the database. */
 export const agentLogSubject = (key: string) => `agentlog.${encodeKey(key)}`;
-/** The logs of all agents of an app, by `appKey`. */
+/** The subjects of the database logs of all agents of an app. `app` is the `appKey`. */
 export const agentLogSubjects = (app: string) => `${agentLogSubject(app)}.>`;
-/** The lines that an app has printed, by `appKey`. */
+/** The subject of the lines that an app has printed. `key` is the `appKey`. */
 export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
 
 /**
@@ -204,12 +221,13 @@ export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
 export const traceSubject = (requestId: string) => `trace.${fnv1a32(requestId) % TRACE_SUBJECTS}`;
 const TRACE_SUBJECTS = 256;
 
-/** Values that a process keeps for all: see TtlStore. */
+/** The subject of a cached value that one process stores for all processes: see TtlStore. */
 export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;
 
 /**
- * The subjects of one blob. Its head holds its last bytes and describes it; the bytes before are in chunks of one
- * writer each. No name holds `=`, so the subjects of two blobs never mix. Throws on an invalid name.
+ * Returns the subjects of one blob. The head contains the last bytes of the blob and its description. The earlier
+ * bytes are in chunks, and each writer has its own chunks. No name contains `=`, so the subjects of two blobs never
+ * overlap. Throws if the name is invalid.
  */
 export function blobSubjects(name: string) {
   const stream = blobStream(name);
@@ -219,7 +237,7 @@ export function blobSubjects(name: string) {
     chunk: (writer: string, index: number) => `blob.${name}.=.${writer}.${index}`,
     writtenBy: (writer: string) => `blob.${name}.=.${writer}.*`,
     all: `blob.${name}.=.>`,
-    /** This blob, and all blobs whose names begin with this name and a dot. */
+    /** The subjects of this blob, and of all blobs whose names begin with this name and a dot. */
     beneath: `blob.${name}.>`,
   };
 }
@@ -230,18 +248,21 @@ export const blobFamily = (family: keyof typeof BLOB_STREAMS) => ({
 });
 /** The heads of all blobs whose names match; `*` stands for one token. */
 export const blobHeads = (names: string) => `blob.${names}.=.head`;
-/** The subjects of an object store, as ADR-20 of NATS has them. */
+/** Returns the subjects of an object store, as ADR-20 of NATS defines them. */
 export const objectSubjects = (bucket: string) => ({
   all: [`$O.${bucket}.C.>`, `$O.${bucket}.M.>`],
-  /** The pieces of one object, in order. `nuid` is the name that its writer gave them. */
+  /** The subject of the chunks of one object, in order. `nuid` is the name that the writer gave to the chunks. */
   pieces: (nuid: string) => `$O.${bucket}.C.${nuid}`,
-  /** Size and digest of an object. Its name, in ASCII, is there in base64 for URLs with padding. */
+  /**
+   * The subject of the size and digest of an object. It contains the object's ASCII name in base64 for URLs, with
+   * padding.
+   */
   about: (name: string) => {
     const text = Buffer.from(name).toString("base64");
     return `$O.${bucket}.M.${text.replaceAll("+", "-").replaceAll("/", "_")}`;
   },
 });
-/** The name of the blob that a subject belongs to. */
+/** Returns the name of the blob to which a subject belongs. */
 export const blobNameOf = (subject: string) =>
   subject.slice("blob.".length, subject.indexOf(".=."));
 export type BlobSubjects = ReturnType<typeof blobSubjects>;
@@ -259,7 +280,7 @@ function blobStream(name: string): string {
 const isBlobFamily = (token: string): token is keyof typeof BLOB_STREAMS =>
   Object.hasOwn(BLOB_STREAMS, token);
 
-/** Kind and key of `<prefix>.<shard>.<kind>.<key…>`. */
+/** Returns the kind and key of the subject `<prefix>.<shard>.<kind>.<key…>`. */
 export function readAddress(subject: string): { kind: string; key: string } {
   const kindAt = subject.indexOf(".", subject.indexOf(".") + 1) + 1;
   const keyAt = subject.indexOf(".", kindAt) + 1;
@@ -267,7 +288,7 @@ export function readAddress(subject: string): { kind: string; key: string } {
   return { kind: subject.slice(kindAt, keyAt - 1), key: decodeKey(subject.slice(keyAt)) };
 }
 
-/** Keys of one state bucket, as subjects of its stream. */
+/** Returns the keys of one state bucket, as subjects of its stream. */
 export function stateSubjects(bucket: string) {
   const prefix = `${KV_PREFIX}${bucket}.`;
   return {
@@ -275,17 +296,23 @@ export function stateSubjects(bucket: string) {
     stream: `KV_${bucket}`,
     all: `${prefix}>`,
     value: (address: string) => `${prefix}${address}`,
-    // `=` alone is no encoded key's token, so rows of one key are never another key's.
+    // The token `=` separates the key from the row. No encoded key contains this token, so the rows of different keys
+    // never overlap.
     row: (address: string, row: string) => `${prefix}${address}.=.${encodeKey(row)}`,
     rows: (address: string) => `${prefix}${address}.=.>`,
-    /** Values and rows of all keys that begin with these tokens. */
+    /**
+     * The subjects of the values and rows of all keys that begin with the tokens of this address and have more
+     * tokens.
+     */
     beneath: (address: string) => `${prefix}${address}.>`,
-    /** The key that a value or row belongs to. */
+    /** Returns the key to which a value or row belongs. */
     keyOf: (kind: string, subject: string) =>
       decodeKey((subject.split(".=.")[0] ?? "").slice(prefix.length + kind.length + 1)),
-    /** The values of all keys of a kind that have one token. */
+    /** The subjects of the rows with this name, for all keys of a kind that consist of one token. */
     rowsOfAll: (kind: string, row: string) => `${prefix}${kind}.*.=.${row}`,
-    /** A marker among the rows. It equals no row, because `=` alone is not an encoded name. */
+    /**
+     * The subject of a marker among the rows. It differs from every row, because `=` alone is never an encoded name.
+     */
     rowMark: (address: string) => `${prefix}${address}.=.=`,
     rowName: (subject: string) => decodeKey(subject.slice(subject.indexOf(".=.") + 3)),
     epoch: (shard: number) => `${prefix}epoch.${shard}`,
@@ -295,29 +322,32 @@ export function stateSubjects(bucket: string) {
     member: (host: string) => `${prefix}member.${host}`,
     members: `${prefix}member.*`,
     epochs: `${prefix}epoch.*`,
-    /** The commits of one host, in a stream of their own. */
+    /** The stream of the journals of this bucket. Each host has its own journal, which contains its commits. */
     journalStream: `JOURNAL_${bucket}`,
     journal: (host: string) => `journal.${bucket}.${host}`,
     journals: `journal.${bucket}.*`,
-    /** The newest checkpoint of one host. */
+    /** The subject of the newest checkpoint of one host. */
     checkpoint: (host: string) => `${prefix}checkpoint.${host}`,
-    /** Journals of the first release: a commit in each slot, and a note that lists the commits in their keys. */
+    /**
+     * The subjects of journals in the format of the first release: one commit in each slot, and a note that records
+     * which commits are already written to their keys.
+     */
     firstJournalNote: (host: string) => `${prefix}journal.${host}.note`,
     firstJournal: (host: string) => `${prefix}journal.${host}.*`,
     firstJournals: `${prefix}journal.*.*`,
-    /** The bucket's name for a subject, and back. */
+    /** Converts a subject to its name in the bucket; `ofBucketKey` converts it back. */
     bucketKey: (subject: string) => subject.slice(prefix.length),
     ofBucketKey: (key: string) => `${prefix}${key}`,
     lastToken: (subject: string) => subject.slice(subject.lastIndexOf(".") + 1),
     remind: (shard: number, address: string, message: string) =>
       `${prefix}remind.${shard}.${address}.=.${message}`,
-    /** The subject on which the reminder of a subject fires; undefined where the subject is no reminder's. */
+    /** Returns the subject on which a stored reminder fires; undefined if the subject is not that of a reminder. */
     firedFor: (subject: string) =>
       subject.startsWith(`${prefix}remind.`)
         ? `${prefix}fired.${subject.slice(`${prefix}remind.`.length)}`
         : undefined,
     firedOf: (shard: number) => `${prefix}fired.${shard}.>`,
-    /** Kind, key and message of a fired reminder. */
+    /** Returns the kind, key and message of a fired reminder. */
     readFired(subject: string) {
       const [address = "", message = ""] = subject.slice(prefix.length).split(".=.");
       return { ...readAddress(address), message };
@@ -327,16 +357,22 @@ export function stateSubjects(bucket: string) {
 export type StateSubjects = ReturnType<typeof stateSubjects>;
 
 export const stateBucket = (index: number) => `state-${index}`;
-/** True for the name of a stream that holds states of actors. */
+/** Returns whether the stream stores states of actors. */
 export const isState = (stream: string) => stream.startsWith("KV_state-");
-/** True for keys of a state stream that change without a commit: leases, members, and reminders that the bus fires. */
+/**
+ * Returns whether the subject of a state stream changes without a commit: leases, members, and reminders that the bus
+ * fires.
+ */
 export const changesNoActor = (subject: string) =>
   /^\$KV\.state-\d+\.(lease|member|fired)\./.test(subject);
 
-/** The format of the stored data, in the first state stream. */
+/** The subject of the stored data's format version. It is in the first state stream. */
 export const DATA_FORMAT_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.format`;
-/** The process that upgrades the stored data to a newer format now. */
+/** The subject that names the process which is now upgrading the stored data to a newer format. */
 export const UPGRADE_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.upgrade`;
 
-/** Core subject for a backup's request to all processes to start no writes for some milliseconds; 0 ends the pause. */
+/**
+ * The core subject on which a backup requests all processes to start no writes for some milliseconds; 0 ends the
+ * pause.
+ */
 export const HOLD_SUBJECT = "hold.writes";

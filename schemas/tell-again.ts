@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 /**
- * A host may die after a change is stored and before it notifies. The caller's retry then gets the stored reply. This
- * call makes a living host notify before it replies.
+ * Makes the actor notify its subscribers before it replies. This is needed if a host stored a change and died before
+ * it notified: the retried call only gets the stored reply.
  */
 export const tellAgain = { input: z.object({}), reply: z.object({}) };

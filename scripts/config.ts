@@ -1,4 +1,4 @@
-/** Reads every setting from the environment, once, into one checked value. */
+/** Reads and checks all settings from the environment, and returns them as one frozen value. */
 import { resolve } from "node:path";
 import type { z } from "zod";
 import type { BusTls } from "../actors/runtime/bus/bus-tls.ts";
@@ -19,63 +19,72 @@ export interface Config {
   /** Unset: an embedded server. */
   readonly natsUrl: string | undefined;
   readonly natsCredsFile: string | undefined;
-  /** Path of the seed of this process's user on the bus, or of a folder with one for each role. */
+  /** Path of the seed of this process's bus user, or of a folder with the seeds of all its roles. */
   readonly natsNkeys: string | undefined;
-  /** Files for TLS to the servers; unset: TLS only where a server asks for it. */
+  /** Files for TLS to the outside servers. If unset, TLS is used only if a server requires it. */
   readonly natsTls: Readonly<BusTls> | undefined;
   readonly replicas: number;
-  /** The layout of the data, where it is set. */
+  /** The layout of the data that the settings ask for, if any. */
   readonly layout: Readonly<WantedLayout>;
   readonly roles: readonly Role[];
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
   /** 0 is no limit. */
   readonly browserSecondsPerDay: number;
-  /** A browser that no task has used for this long is ended; 0: it stays. */
+  /** A browser that no task has used for this long is closed. With 0, it stays open. */
   readonly browserIdleSeconds: number;
   /** Limits of the agents of one account. */
   readonly agentLimits: AgentLimits;
-  /** OpenAI-compatible endpoint of the format json; unset: only the models a request brings. */
+  /**
+   * An OpenAI-compatible endpoint for the format `json`. If unset, only requests that name their own model can use
+   * the format.
+   */
   readonly ai: Readonly<{ baseUrl: string; key: string | undefined; model: string }> | undefined;
-  /** Closed: new users only by invitation. */
+  /** `closed`: new users need an invitation. */
   readonly signup: "open" | "closed";
-  /** How long a process continues to serve after its health check fails, before it drains. */
+  /** How long a process continues to serve after its health check begins to fail. Then it drains. */
   readonly leaveSeconds: number;
   readonly shutdownSeconds: number;
-  /** DNS servers for the verification of domains; empty: the system's. */
+  /** DNS servers for the verification of domains. If empty, the system's servers are used. */
   readonly dnsServers: readonly string[];
-  /** The longest pause between two lookups of a domain, and how long lookups continue. */
+  /**
+   * `dnsPollSeconds` is the longest pause between two lookups of a domain. `dnsWindowSeconds` is how long lookups
+   * continue.
+   */
   readonly dnsPollSeconds: number;
   readonly dnsWindowSeconds: number;
-  /** Path of a browser; unset: Trunkline finds one. */
+  /** Path of the browser. If unset, Trunkline searches for one. */
   readonly chromium: string | undefined;
-  /** Requests of each account in REQUEST_WINDOW_MS; 0 is no limit. */
+  /** Maximum number of requests of an account in REQUEST_WINDOW_MS. 0 means no limit. */
   readonly requestsPerWindow: number;
   readonly gitSizes: Readonly<GitSizes>;
-  /** Path of a file of certificate authorities that imports trust besides the system's; unset: none. */
+  /** Path of a file with certificate authorities that imports trust in addition to the system's. If unset, none. */
   readonly gitCa: string | undefined;
-  /** Proxies whose X-Forwarded-For is trusted, in Express's syntax; unset: none. */
+  /** Proxies whose X-Forwarded-For header is trusted, in Express's syntax. If unset, none is trusted. */
   readonly trustProxy: string | undefined;
-  /** Address of an OTLP/HTTP receiver; unset: no traces. */
+  /** Address of an OTLP/HTTP receiver. If unset, no traces are sent. */
   readonly otlpEndpoint: string | undefined;
-  /** Parent domain of the apps' origins, with a port unless it is the scheme's default. */
+  /** Parent domain of the apps' origins. Contains the port unless it is the default port of the scheme. */
   readonly appsDomain: string;
-  /** Ports of apps on `localhost`; unset: every app is below `appsDomain` alone. */
+  /** Ports for apps on `localhost`. If unset, every app is only reachable below `appsDomain`. */
   readonly appsPorts: PortRange | undefined;
-  /** Keys that seal the secrets of apps, the newest first; empty: the key in the data folder. */
+  /** Keys that encrypt the secrets of apps, the newest first. If empty, the key in the data folder is used. */
   readonly secretsKeys: readonly string[];
   /** The lowest level that is logged. */
   readonly logLevel: LogLevel;
-  /** Opens /metrics; unset: the one in credentials.json. */
+  /** The token that gives access to /metrics. If unset, the token in credentials.json. */
   readonly metricsToken: string | undefined;
-  /** Port of /metrics alone; unset: /metrics is on `port` with everything else. */
+  /** Separate port for /metrics. If unset, /metrics is on `port`, together with everything else. */
   readonly metricsPort: number | undefined;
 }
 
-/** Settings whose values never appear in an error. */
+/** Settings whose values never appear in an error message. */
 const SECRET_SETTINGS = new Set(["TRUNKLINE_SECRETS_KEY", "TRUNKLINE_METRICS_TOKEN"]);
-/** Returns the checked settings. Throws one line for each wrong value, which names the valid ones. */
+/**
+ * Returns the checked settings. Throws an error with one line for each wrong value; the line says which values are
+ * valid.
+ */
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
-  // Container platforms pass unset variables as empty ones.
+  // Removes empty values, because container platforms pass unset variables as empty ones.
   const values = Object.entries(environment).filter(([, value]) => value !== "");
   const parsed = Checked.safeParse(Object.fromEntries(values));
   if (!parsed.success) {
@@ -140,7 +149,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
   });
 }
 
-/** Settings that need other settings. Alone they would be ignored, or refused late. */
+/** Checks settings that need other settings. Without the check they would be ignored, or refused only later. */
 const Checked = Settings.superRefine((settings, context) => {
   const needs = (name: keyof typeof settings, message: string) =>
     context.addIssue({ code: "custom", path: [name], message });
@@ -175,7 +184,7 @@ const Checked = Settings.superRefine((settings, context) => {
     needs("TRUNKLINE_NATS_CREDS", "TRUNKLINE_NATS_URL with it, the servers that ask for it");
 });
 
-/** Files that are for outside servers alone. */
+/** Settings of files that only outside servers need. */
 const BUS_FILES = [
   "TRUNKLINE_NATS_NKEYS",
   "TRUNKLINE_NATS_CA",
@@ -200,16 +209,19 @@ function aiFrom(settings: z.output<typeof Settings>): Config["ai"] {
   return Object.freeze({ baseUrl, key: settings.TRUNKLINE_AI_KEY, model });
 }
 
-/** Returns whether only browsers of this machine come here, so that apps may have ports of its `localhost`. */
+/**
+ * Returns true if only browsers of this machine use the platform. Then apps may have their own ports on `localhost`.
+ */
 function isSingleMachine(settings: z.output<typeof Settings>): boolean {
   const { TRUNKLINE_HOST: host, TRUNKLINE_PUBLIC_URL: publicUrl } = settings;
-  // Browsers send cookies of a host to all of its ports. So a gateway at `localhost` would show its cookies to apps.
+  // Browsers send the cookies of a host to all of its ports. So a gateway at `localhost` would send its cookies to
+  // apps.
   const isLoopback = publicUrl === undefined || /^http:\/\/127\.0\.0\.1(:|\/|$)/.test(publicUrl);
   const isAlone = (settings.TRUNKLINE_APPS_DOMAIN ?? settings.TRUNKLINE_NATS_URL) === undefined;
   return host === "127.0.0.1" && isLoopback && isAlone;
 }
 
-/** Defaults to the ports after the gateway's own. */
+/** The default ports are those directly after the gateway's port. */
 function appsPortsFrom(settings: z.output<typeof Settings>): PortRange | undefined {
   if (!isSingleMachine(settings)) return undefined;
   const first = settings.TRUNKLINE_PORT + 1;

@@ -10,8 +10,8 @@ interface DataLock extends Disposable {
 }
 
 /**
- * Takes the lock, or throws an error that names the holder. SQLite is Node's only way to a lock of the operating
- * system: the kernel releases it when the process ends, however it ends.
+ * Takes the lock, or throws an error that names its holder. Uses SQLite, because this is Node's only access to a lock
+ * of the operating system: the kernel releases the lock even if the process is killed.
  */
 export function lockDataDir(dataDir: string): DataLock {
   const pidFile = join(dataDir, "trunkline.pid");

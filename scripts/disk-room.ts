@@ -4,15 +4,24 @@ import { join } from "node:path";
 import { DISK_POLL_MS } from "../schemas/limits.ts";
 import type { Logger } from "./logger.ts";
 
-/** The smallest volume that holds every stream at its least (1,048 MiB), of which nats-server takes three quarters. */
+/**
+ * Size of the smallest volume that can hold every stream at its minimum size (1,048 MiB together): nats-server uses
+ * three quarters of the volume.
+ */
 export const DISK_BYTES_MIN = 1_465_210_200;
-/** Below it clients' writes are refused. Leases and deletes need a few MB an hour; reads need room for a pack. */
+/**
+ * Below this free space, the gateway refuses writes of clients. The rest serves leases and deletes, which need a few
+ * MB an hour, and reads, which need space for a pack.
+ */
 export const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;
-/** From here on writes are accepted again: more than it stops at, so that one write does not turn it over. */
+/**
+ * Above this free space, writes are accepted again. It is higher than the limit for refusals, so that a single write
+ * does not cause a refusal again.
+ */
 const DISK_WRITES_RESUME_BYTES = 128 * 1024 ** 2;
 /** Size of a reserve file. It is deleted when other programs fill the disk, so that the bus can continue. */
 const DISK_RESERVE_BYTES = 32 * 1024 ** 2;
-/** Below it the reserve is given up. */
+/** Below this free space, the reserve file is deleted. */
 const DISK_RESERVE_USED_BELOW_BYTES = 8 * 1024 ** 2;
 
 const PIECE = Buffer.alloc(1024 ** 2);
@@ -28,7 +37,7 @@ export class DiskRoom {
   #looking: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  /** Throws one line when the volume is too small for the streams. */
+  /** Throws a one-line error if the volume is too small for the streams. */
   static async start(folder: string, logger: Logger): Promise<DiskRoom> {
     const { bsize, blocks, bavail } = await statfs(folder);
     const isNew = !(await stat(join(folder, "nats")).catch(() => undefined));
@@ -51,12 +60,12 @@ export class DiskRoom {
     this.#logger = logger;
   }
 
-  /** Bytes that this user may still write, without the reserve. */
+  /** Bytes that this user may still write, not counting the reserve file. */
   get freeBytes(): number {
     return this.#free;
   }
 
-  /** Describes the shortage for operators; undefined while clients may write. */
+  /** Describes for operators how much space is missing. Undefined while clients may write. */
   get shortage(): string | undefined {
     if (!this.#isFull) return undefined;
     const [left, needed] = [inMb(this.#free), inMb(DISK_WRITES_RESUME_BYTES)];
@@ -94,7 +103,7 @@ export class DiskRoom {
     this.#free = bsize * bavail;
   }
 
-  /** Writes real bytes: a sparse file reserves nothing. */
+  /** Writes real bytes, because a sparse file would reserve no disk space. */
   async #makeReserve(): Promise<void> {
     const found = await stat(this.#reserve).catch(() => undefined);
     if (found && found.blocks * 512 >= DISK_RESERVE_BYTES) {

@@ -60,15 +60,18 @@ function linksOf(markdown: string): string[] {
 }
 
 /**
- * Returns the files and folders of the repository that code spans name from its root: `actors/main.ts`,
- * `gateway/http/`.
+ * Returns the files and folders of the repository that the text names as code, by their path from the root:
+ * `actors/main.ts`, `gateway/http/`.
  */
 function filesNamedIn(markdown: string): string[] {
   const spans = markdown.matchAll(/`((?:actors|gateway|schemas|deploy|scripts|docs)\/[\w./-]*)`/g);
   return Array.from(spans, ([, file = ""]) => file);
 }
 
-/** Returns the anchors of headings, as forges make them: lower case, hyphens for blanks, no other signs. */
+/**
+ * Returns the anchors of headings as Git hosting sites make them: lower case, hyphens instead of blanks, no other
+ * punctuation.
+ */
 function headingsOf(markdown: string): string[] {
   return Array.from(markdown.matchAll(/^#+ (.*)$/gm), ([, heading = ""]) =>
     heading

@@ -1,9 +1,15 @@
-/** For scripts/setup: saves a URL as a file (`-` only checks it). Fails at once when its host is out of reach. */
+/**
+ * For scripts/setup: downloads a URL to a file, or only checks that the URL exists if the file is `-`. Fails quickly
+ * if the host cannot be reached.
+ */
 import { createWriteStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
-/** Long enough for a slow name server, short enough for a user behind a firewall who waits for the next source. */
+/**
+ * Timeout for the response: long enough for a slow name server, and short enough for a user behind a firewall,
+ * because the next source is tried after it.
+ */
 const ANSWER_MS_MAX = 5_000;
 
 const [url = "", path = "-"] = process.argv.slice(2);

@@ -1,4 +1,7 @@
-/** Keeps an embedded nats-server running beside this process: its store, its port, restarts and leftovers. */
+/**
+ * Runs an embedded nats-server beside this process: manages its store and port, restarts it, and ends a server that a
+ * killed instance left behind.
+ */
 
 import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -15,31 +18,34 @@ import { NatsServer, newNatsPassword } from "./nats-server.ts";
 import { processCommand } from "./process-command.ts";
 import { REPOSITORY } from "./tools.ts";
 
-/**
- * The least with which a nats-server that failed to write is started again, and the pause before it is done once
- * more.
- */
+/** Minimum free space to restart a nats-server after a failed write, and the pause before a further restart. */
 const DISK_RESTART_BYTES = 8 * 1024 ** 2;
 const DISK_RESTART_PAUSE_MS = 5_000;
 
-/** Pauses before restarts of a dead server: the first is hardly noticed, the last spares a machine in trouble. */
+/**
+ * The shortest and longest pause before a crashed server is restarted. The first pause is hardly noticed. The longest
+ * one protects a machine in trouble.
+ */
 const RESTART_MS = 100;
 const RESTART_MS_MAX = 5_000;
-/** A server that ran this long was healthy, so its end starts a new series of restarts. */
+/** A server that ran longer than this was healthy, so after its crash the pauses begin at the shortest again. */
 const WELL_MS = 30_000;
-/** Time for a leftover server to end by itself. */
+/** Timeout for a leftover server to exit after its signal. */
 const LEFTOVER_MS_MAX = 10_000;
 const LEFTOVER_POLL_MS = 20;
-/** Log lines of nats-server after a failed write. It then accepts no more messages for that stream, or for any. */
+/**
+ * Log lines of nats-server after a failed write. From then on it refuses messages for that stream, or for all
+ * streams.
+ */
 const WRITE_FAILED = /no space left on device|Critical write error|JetStream out of .*resources/;
 
-/** The folder below the data folder with the seeds of the users, and with the configuration that names them. */
+/** The folder below the data folder with the seeds of the bus users, and the server configuration of these users. */
 export const BUS_FOLDER = "bus";
-/** People have all rights on the embedded bus, by the address in nats.url. */
+/** The user for people. It has all permissions on the embedded bus; its address is in the file nats.url. */
 const PERSON = "{ user: trunkline, password: $TRUNKLINE_NATS_PASSWORD }";
 
 export class EmbeddedNats {
-  /** Each role has a user with the rights that it needs. */
+  /** The bus logins of the roles. Each role has a user with only the permissions that it needs. */
   readonly access: BusAccess;
   readonly #server: NatsServer;
   readonly #logger: Logger;
@@ -47,13 +53,14 @@ export class EmbeddedNats {
   #watch: Promise<void> = Promise.resolve();
 
   /**
-   * Starts the server on its last port, if that is free, and with its last passwords. The data folder must be locked.
+   * Starts the server with its former passwords, and on its former port if that is free. The caller must have locked
+   * the data folder.
    */
   static async start(
     dataDir: string,
     { logger, disk }: { logger: Logger; disk: DiskRoom },
   ): Promise<EmbeddedNats> {
-    // The real path identifies a leftover server, however the folder is named this time.
+    // The real path identifies a leftover server, even if this start names the folder by another path.
     const folder = await realpath(dataDir);
     const storeDir = join(folder, "nats");
     const pidFile = join(folder, "nats.pid");
@@ -69,13 +76,13 @@ export class EmbeddedNats {
       name: "trunkline",
       storeDir,
       port: await freePort(last.port),
-      // Keeps the credentials of an earlier start, so that the URL stays the same.
+      // Uses the passwords of an earlier start, so that the URL stays the same.
       passwords: {
         trunkline: last.password ?? newNatsPassword(),
         system: lastSystem.password ?? newNatsPassword(),
       },
       parameters: ["-P", pidFile],
-      // A Ctrl-C in the terminal must not end the server before the drain ends.
+      // The server runs in its own session: a Ctrl-C in the terminal must not end it before the roles have drained.
       detached: true,
       onLine(line) {
         logLine(logger, line);
@@ -110,20 +117,23 @@ export class EmbeddedNats {
     void this.#restartAfterFullDisk(disk, write);
   }
 
-  /** Ends the server. Resolves when its store is closed. */
+  /** Ends the server. Resolves when the server has closed its store. */
   async stop(): Promise<void> {
     this.#stopped.abort();
     await this.#watch;
     await this.#server.stop();
   }
 
-  /** Signals the server to end and does not wait, for the end of this process at once. */
+  /** Sends the server the signal to end and does not wait. For an immediate exit of this process. */
   abandon(): void {
     this.#stopped.abort();
     void this.#server.stop(); // The signal is sent before the first wait.
   }
 
-  /** Restarts the server: a stream that failed to write stays closed until then, even when the disk has room again. */
+  /**
+   * Restarts the server after a failed write: until a restart, it keeps the affected stream closed, even when the
+   * disk has free space again.
+   */
   async #restartAfterFullDisk(
     disk: Pick<DiskRoom, "freeBytes">,
     write: { hasFailed: boolean },
@@ -165,30 +175,30 @@ export class EmbeddedNats {
 }
 
 /**
- * Writes the server's configuration if it differs, because each version has its own permissions. Creates missing seeds,
- * for example in data of a version without seeds. Returns the path of the configuration.
+ * Writes the server's configuration if its content has changed, because each version has its own permissions. Creates
+ * missing seeds, for example for data of an older version. Returns the path of the configuration.
  */
 async function writeConfig(folder: string, logger: Logger): Promise<string> {
   const { made, publicKeys } = await makeSeeds(folder);
   if (made.length > 0) logger.debug({ users: made }, "users of the bus made");
   await writeIfChanged(join(folder, SERVER_PART), serverPart(publicKeys, [PERSON]));
   const path = join(folder, "nats.conf");
-  // An included path is always taken relative to the file that includes it.
+  // nats-server resolves an included path relative to the including file.
   const base = relative(folder, join(REPOSITORY, "deploy/nats-base.conf"));
   const includes = [base, SERVER_PART].map((name) => `include ${JSON.stringify(name)}\n`);
   await writeIfChanged(path, includes.join(""));
   return path;
 }
 
-/** A start on a full disk must not need space for files that exist already. */
+/** Writes only changed files, because a start on a full disk must not need space for existing files. */
 async function writeIfChanged(path: string, text: string): Promise<void> {
   if ((await readIfThere(path)) !== text) await writeFile(path, text);
 }
 
-/** Ends the server of a killed instance: two servers on one store would destroy it. */
+/** Ends the server that a killed instance left running: two servers on one store would destroy the data. */
 async function endLeftover(pidFile: string, logger: Logger): Promise<void> {
   const pid = Number(await readIfThere(pidFile));
-  // Another program may have this process id now. Our server has the path of this file in its command line.
+  // Another program may have this process id now. Our server has the path of the pid file in its command line.
   if (!(pid > 0) || !processCommand(pid).includes(pidFile)) return;
   logger.warn({ pid }, "ending the nats-server of an instance that was killed");
   const deadline = performance.now() + LEFTOVER_MS_MAX;
@@ -219,7 +229,9 @@ async function readUrl(path: string): Promise<LastUrl> {
   return { port: Number(url?.port) || undefined, password: url?.password || undefined };
 }
 
-/** Writes a file that only its owner may read, because it opens all stored data. */
+/**
+ * Writes the file with the bus's URL. Only its owner may read it, because the URL gives access to all stored data.
+ */
 async function writeUrl(path: string, url: string): Promise<void> {
   await rm(path, { force: true });
   await writeFile(path, `${url}\n`, { mode: 0o600, flag: "wx" });
@@ -233,9 +245,12 @@ async function readIfThere(path: string): Promise<string> {
   }
 }
 
-/** `[pid] date time [LVL] text`. Errors and warnings always go to our log, other lines only at a finer level. */
+/**
+ * Parses a log line `[pid] date time [LVL] text`, and writes its text to our log. Errors and warnings keep their
+ * level; other lines become debug lines.
+ */
 function logLine(logger: Logger, line: string): void {
-  // The passwords are random and only in the environment, so nobody can read them in a file.
+  // This warning does not apply: the passwords are random and only in the environment, so no file contains them.
   if (line.endsWith("Plaintext passwords detected, use nkeys or bcrypt")) return;
   const [, level, text] = /\[(INF|WRN|ERR|FTL)\] (.*)$/.exec(line) ?? [];
   if (level === "WRN") logger.warn({ text }, "nats-server warns");

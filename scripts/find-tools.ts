@@ -1,6 +1,6 @@
 /**
- * For scripts/setup: prints where each tool named on the command line lies, or fails saying what is missing. `folder`
- * prints the folder for tools alone.
+ * For scripts/setup: prints the path of each tool named on the command line, or fails and says what is missing. The
+ * word `folder` prints the folder in which set-up installs tools.
  */
 import { findChromium, findGit, findNatsServer, TOOLS } from "./tools.ts";
 

@@ -1,18 +1,21 @@
-/** Finds a loopback port for a server that clients must find again when it is started anew. */
+/**
+ * Finds a free loopback port. It is for a server that is restarted on the same port, so that its clients find it
+ * again.
+ */
 import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
 /**
- * Below the range from which systems take the local ports of outgoing connections: a client that connects again and
- * again while the server is down would else one day take the server's port, or meet itself on it.
+ * Lowest port to choose. The ports are below the range that systems use for outgoing connections. Otherwise, while
+ * the server is down, a client that reconnects again and again could take the server's port, or connect to itself.
  */
 const PORT_MIN = 20_000;
 const PORT_MAX = 30_000;
 const TRIES_MAX = 20;
 
-/** The preferred port where nobody listens on it, else another. */
+/** Returns the preferred port if it is free, otherwise another one. */
 export async function freePort(preferred?: number): Promise<number> {
   if (preferred !== undefined && (await isFree(preferred))) return preferred;
   for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
@@ -23,8 +26,8 @@ export async function freePort(preferred?: number): Promise<number> {
 }
 
 /**
- * Reserves a port until this process ends, so that no other process chooses it before the server listens. The
- * reservation is the same port number for UDP, which nothing here uses. Returns false when it is taken.
+ * Reserves a port until this process ends, so that no other process chooses it before the server listens. Does so by
+ * binding the same port number for UDP, which nothing here uses. Returns false if it is already reserved.
  */
 async function isClaimed(port: number): Promise<boolean> {
   const socket = createSocket("udp4").unref();
@@ -39,7 +42,7 @@ async function isFree(port: number): Promise<boolean> {
   const server = createServer();
   const failed = once(server, "error");
   server.listen({ port, host: "127.0.0.1" });
-  // "listening" comes with no value, "error" with one.
+  // `error` is undefined if the event is "listening", which has no value.
   const [error] = await Promise.race([failed, once(server, "listening")]);
   if (error !== undefined) return false;
   server.close();

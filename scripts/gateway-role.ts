@@ -1,4 +1,4 @@
-/** The role `gateway`: HTTP, and the workers of what only it has the tools for. */
+/** The role `gateway`: serves HTTP, and runs the workers whose tools only the gateway has. */
 
 import type { Registry } from "prom-client";
 import { AgentLogKeys } from "../actors/apps/agent/agent-keys.ts";
@@ -43,7 +43,10 @@ import { operationsOn, requestTraces } from "./operations-on-bus.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
 import { version } from "./version.ts";
 
-/** An import may take far longer than a stop. Another gateway starts it again. */
+/**
+ * How long a stopping gateway waits for an import. An import may take much longer; another gateway then starts it
+ * again.
+ */
 const IMPORT_STOP_MS = 1_000;
 
 function devtoolsOn(bus: Bus): DevtoolsBus {
@@ -65,11 +68,11 @@ export async function startGatewayRole(
     registry,
     missing,
   }: {
-    /** A connection of its own, which the role closes. */
+    /** The role's own connection. The role closes it. */
     bus: Bus;
     buckets: number;
     registry: Registry;
-    /** Returns what the parts of this process still need. */
+    /** Returns what the parts of this process still lack before they can work. */
     missing: () => readonly string[];
   },
 ): Promise<RunningRole> {
@@ -83,7 +86,7 @@ export async function startGatewayRole(
   const rows = new RowNames(bus, { buckets });
   const shared = { bus, clock, logger, counts: taskCounts(registry) };
   const upkeep = startWorker(shared, upkeepWorker(git.parts, { blobs, rows }));
-  // The bus keeps this message until actors run.
+  // If no actors run yet, the bus stores this message until they do.
   await actors.send(packSweep, PACK_SWEEP, "begin", {});
   const policy = createAddressPolicy(config.egress);
   const authorities = readAuthorities(config.gitCa);
@@ -150,7 +153,7 @@ export async function startGatewayRole(
   };
 }
 
-/** Counts the tasks of this role's workers, and shows the counts. */
+/** Creates counters for the tasks of this role's workers, and exposes the counts as metrics. */
 function taskCounts(registry: Registry): ServiceCounts {
   const named = [gitUpkeep, repoImport].map(
     ({ kind, messages }) => [kind, new Set(Object.keys(messages))] as const,
@@ -170,7 +173,7 @@ function startWorker(
   return host;
 }
 
-/** Shows the requests of each route to operators of the bus (`nats service stats`). */
+/** Exposes the request counts of each route to operators of the bus (`nats service stats`). */
 function countService(bus: Bus, gateway: RunningGateway): Service {
   return new Service({
     bus,

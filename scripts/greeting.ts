@@ -1,4 +1,4 @@
-/** Prints the addresses and some commands to copy when the start is complete. */
+/** Prints the platform's addresses and some example commands when the start is complete. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { withoutPasswords } from "../actors/runtime/bus/bus-address.ts";
@@ -13,7 +13,7 @@ export function greeting(config: Config): string {
       `Base URL     ${publicUrl}/v4`,
       `Docs         ${publicUrl}/docs`,
     );
-  // In a cluster the first account may have been made by another gateway.
+  // In a cluster, another gateway may have created the first account. Then this file does not exist here.
   const credentials = join(dataDir, "credentials.json");
   const hasCredentials = config.roles.includes("gateway") && existsSync(credentials);
   if (hasCredentials) lines.push(`Credentials  ${credentials}`);
@@ -39,7 +39,7 @@ function firstPdf(credentials: string): string[] {
   ];
 }
 
-/** Fetches without a browser, so that the example costs no browser time of the account. */
+/** The example does not render pages, so that it uses none of the account's browser time. */
 const FIRST_CRAWL = [
   "A first crawl, followed to its end, and the pages it has found:",
   "",
@@ -49,7 +49,7 @@ const FIRST_CRAWL = [
   `  api browser-rendering/crawl/$job`,
 ];
 
-/** The token is passed by the environment, because all users of the machine can read command lines. */
+/** The example passes the token in an environment variable, because all users of a machine can read command lines. */
 const FIRST_PUSH = [
   "A first repository, and a push to it from an empty folder:",
   "",

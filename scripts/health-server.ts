@@ -1,4 +1,7 @@
-/** Small HTTP servers of a process: health and metrics without a gateway, and metrics on a port of their own. */
+/**
+ * Small HTTP servers of a process: one for health and metrics in a process without a gateway, and one for metrics on
+ * a separate port.
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import express, { type Router } from "express";
@@ -15,7 +18,7 @@ import type { MetricsToken } from "../gateway/platform/metrics-token.ts";
 interface MetricsServerParts {
   host: string;
   port: number;
-  /** The setting that chose the port, for the error when it is in use. */
+  /** The setting that chose the port. The error names it if the port is in use. */
   setting: string;
   logger: Logger;
   registry: Registry;
@@ -23,9 +26,9 @@ interface MetricsServerParts {
 }
 
 interface HealthServerParts extends Omit<MetricsServerParts, "setting"> {
-  /** Names what this process still needs to do its work. */
+  /** Returns what this process still lacks before it can work. */
   missing(): readonly string[];
-  /** False when /metrics has a port of its own. Defaults to true. */
+  /** False if /metrics has a separate port. Default: true. */
   hasMetrics?: boolean;
 }
 
@@ -34,7 +37,10 @@ interface HealthServer {
   stop(): Promise<void>;
 }
 
-/** Serves /healthz, /livez and, unless they have a port of their own, the metrics of a process without a gateway. */
+/**
+ * Serves /healthz and /livez of a process without a gateway. Serves also its metrics, unless they have a separate
+ * port.
+ */
 export function startHealthServer(parts: HealthServerParts): Promise<HealthServer> {
   const { registry, missing, metricsToken, hasMetrics = true } = parts;
   collectDefaultMetrics({ register: registry });
@@ -42,7 +48,7 @@ export function startHealthServer(parts: HealthServerParts): Promise<HealthServe
   return startServer({ ...parts, setting: "TRUNKLINE_PORT" }, [healthRouter(missing), ...metrics]);
 }
 
-/** Serves /metrics alone, so that a load balancer in front of the other port cannot expose them. */
+/** Serves only /metrics, so that a load balancer in front of the other port cannot expose the metrics. */
 export function startMetricsServer(parts: MetricsServerParts): Promise<HealthServer> {
   return startServer(parts, [metricsRouter(parts.registry, parts.metricsToken)]);
 }
@@ -63,7 +69,7 @@ async function startServer(
     async stop() {
       const closed = once(server, "close");
       server.close();
-      // Clients of these pages need no drain.
+      // Open connections are closed immediately: a client of these pages can simply retry.
       server.closeAllConnections();
       await closed;
     },

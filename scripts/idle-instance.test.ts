@@ -9,7 +9,10 @@ import { ChildProgram } from "./testing/child-program.ts";
 import { startCommand } from "./testing/start-command.ts";
 import { until } from "./testing/until.ts";
 
-/** Packages that an instance loads only for work: a browser, a bundle, data by AI models, Markdown, PDFs, traces. */
+/**
+ * Packages that an instance loads only when a request needs them: for browsers, bundles, AI models, Markdown and
+ * traces.
+ */
 const FOR_WORK = [
   "puppeteer-core",
   "@puppeteer/browsers",
@@ -32,17 +35,17 @@ const FOR_WORK = [
   "@opentelemetry/resources",
   "@opentelemetry/sdk-trace-node",
 ];
-/** Parts of puppeteer-core that may be loaded: its errors and devices, see driver-parts.ts. */
+/** Parts of puppeteer-core that an idle instance may load: its errors and devices, see driver-parts.ts. */
 const LIGHT = /\/puppeteer-core\/lib\/puppeteer\/common\/(Device|Errors)\.js$/;
-/** Renewals of the host's lease, two a second, between which messages are counted. */
+/** Number of lease renewals between which messages are counted. The host renews its lease twice a second. */
 const RENEWALS = 8;
 /**
- * Limits the messages on the bus in the quietest interval between two renewals: now 15. Before readers of a single
- * server used long heartbeats, 65 were heartbeats.
+ * Maximum number of messages on the bus between two renewals, in the quietest interval. Now it is 15. Before readers
+ * of a single server used long heartbeats, 65 of the messages were heartbeats.
  */
 const MESSAGES_MAX = 45;
 
-/** Writes the addresses of the modules that the process has loaded into a file, on a signal. */
+/** Code that the instance preloads: on a signal, it writes the URLs of all loaded modules to a file. */
 const LISTING = `
   import { writeFileSync } from "node:fs";
   import { Session } from "node:inspector";
@@ -94,7 +97,7 @@ describe("an idle instance", function () {
   it(`exchanges fewer than ${MESSAGES_MAX} messages on the bus while a lease is renewed`, async () => {
     const url = await readFile(join(folder, "data/nats.url"), "utf8");
     const watcher = await connect(readBusAddress(url.trim()));
-    /** How many messages came before each renewal. */
+    /** The number of messages before each lease write. */
     const counts: number[] = [];
     let count = 0;
     watcher.subscribe(">", {
@@ -105,7 +108,7 @@ describe("an idle instance", function () {
         count = 0;
       },
     });
-    // A renewal is two writes, one after the other. Under load some intervals are longer, and none is shorter.
+    // A renewal is two consecutive writes. Under load some intervals have more messages, and none has fewer.
     await until("renewals", () => counts.length > 2 * RENEWALS);
     await watcher.close();
     const intervals = counts.slice(1).filter((messages) => messages > 3);

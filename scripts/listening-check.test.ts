@@ -21,7 +21,7 @@ describe("listening check", () => {
     other.close();
   });
 
-  // The last is of a range for documentation: no machine has it.
+  // 192.0.2.1 is from a range for documentation: no machine has this address.
   for (const host of ["no-such-host.invalid", "192.0.2.1"]) {
     it(`checkListening() names the setting if this machine does not have the address ${host}`, async () => {
       expect(await problem(host, await freePort())).to.equal(

@@ -1,12 +1,14 @@
-/** Checks that the configured address is free before anything starts that would have to stop again. */
+/**
+ * Checks that the configured address is free. Runs before other parts start, because they would have to stop again.
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { listen } from "../gateway/http/listen.ts";
 
-/** Error codes for an unknown host name, and for an address of another machine. */
+/** Error codes for an unknown host name, and for an address that this machine does not have. */
 const WRONG_HOST = new Set(["ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "EADDRNOTAVAIL", "EINVAL"]);
 
-/** Throws one line that names the setting to change. */
+/** Throws a one-line error that names the setting to change. */
 export async function checkListening(at: { host: string; port: number }): Promise<void> {
   const server = createServer();
   try {
@@ -28,7 +30,7 @@ export async function checkListening(at: { host: string; port: number }): Promis
   await closed;
 }
 
-/** Returns the system's error code, which `listen` keeps in the cause. */
+/** Returns the system's error code. `listen` stores it in the cause of its error. */
 function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof Error && "code" in cause ? String(cause.code) : "";

@@ -1,4 +1,4 @@
-/** The program's log on standard error: readable lines on a terminal, one line of JSON an event elsewhere. */
+/** The program's log on standard error: readable lines on a terminal; otherwise JSON, one line for each event. */
 import { isatty } from "node:tty";
 import { TimeoutError } from "@nats-io/transport-node";
 import { type Level, type Logger, pino } from "pino";
@@ -12,14 +12,14 @@ export type { Logger } from "pino";
 const STANDARD_ERROR = 2;
 const INFO = 30;
 const WARN = 40;
-/** The text of the gateway's line for each request. */
+/** The message of the log line that the gateway writes for each request. */
 const REQUEST_LINE = "request";
-/** Expected errors of operation. Their class says where they come from, so the log leaves out the stack. */
+/** Errors that are expected in operation. Their class shows where they come from, so the log omits the stack. */
 const EXPECTED = [ActorError, BusLost, OutcomeUnknown, WriteRefused, TimeoutError];
 
 export interface LoggerOptions {
   level?: Level;
-  /** True for readable lines on a terminal. */
+  /** True for readable lines instead of JSON. */
   isReadable?: boolean;
   write?: (line: string) => void;
 }
@@ -29,7 +29,7 @@ export function createLogger({
   isReadable = isatty(STANDARD_ERROR),
   write,
 }: LoggerOptions = {}): Logger {
-  // Synchronous: lines from just before the end must reach the log.
+  // Writes synchronously, so that lines from just before the process ends are not lost.
   const out = pino.destination({ fd: STANDARD_ERROR, sync: true });
   const send = write ?? ((line: string) => void out.write(line));
   const options = {
@@ -42,14 +42,17 @@ export function createLogger({
   return pino(options, { write: (line) => send(isReadable ? readable(line) : line) });
 }
 
-/** The id of the line's request, unless the gateway's logger of that request adds it. */
+/** Adds the id of the current request to a log line, unless the logger of that request already adds it. */
 function requestOf(_fields: object, _level: number, logger: Logger): { requestId?: string } {
   const requestId = currentRequestId();
   if (requestId === undefined || "requestId" in logger.bindings()) return {};
   return { requestId };
 }
 
-/** While the bus is away every operation fails. `watchBus` logs that once; these errors become debug lines. */
+/**
+ * While the bus is unavailable, every operation fails. `watchBus` logs this once, so these errors are logged at the
+ * level debug.
+ */
 function demoteLostBus(
   this: Logger,
   parameters: Parameters<Logger["warn"]>,
@@ -65,7 +68,9 @@ function demoteLostBus(
   }
 }
 
-/** Adds the line to the steps of its request. The line of the request itself is a step already. */
+/**
+ * Records the log line as a step of its request. The gateway's line for the request is already recorded as a step.
+ */
 function recordLine(parameters: readonly unknown[], level: number, error: unknown): void {
   const text = parameters.find((one) => typeof one === "string");
   if (level < INFO || text === undefined || text === REQUEST_LINE) return;
@@ -92,7 +97,9 @@ function serializeError(error: unknown): unknown {
   };
 }
 
-/** Formats `12:30:05 WARN  lease not renewed host=a: Cannot reach the bus`, with the stack below. */
+/**
+ * Formats a line as `12:30:05 WARN lease not renewed host=a: Cannot reach the bus`, with the stack on the next lines.
+ */
 function readable(line: string): string {
   const { level, time, msg, err, ...fields } = JSON.parse(line) as {
     level: number;

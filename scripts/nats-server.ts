@@ -1,26 +1,31 @@
-/** One nats-server process: starts it, waits until it is ready, and ends it in the ways that tests and drains need. */
+/**
+ * One nats-server process: starts it, waits until it is ready, and ends it gracefully for drains or hard for tests.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { findNatsServer } from "./tools.ts";
 
-/** nats-server recovers its store before it listens; a large one takes a while. */
+/** nats-server recovers its store before it listens. The recovery of a large store takes long. */
 const START_MS_MAX = 60_000;
-/** Lines of the log that explain the end of the server better than its exit code. */
+/** Number of last log lines to keep: they explain the exit of the server better than its exit code. */
 const LINES_KEPT = 5;
 
 export interface NatsServerOptions {
-  /** Path of the configuration, which reads TRUNKLINE_NATS_NAME, _LISTEN, _STORE, _PASSWORD and _SYSTEM_PASSWORD. */
+  /**
+   * Path of the configuration file. The file reads the variables TRUNKLINE_NATS_NAME, _LISTEN, _STORE, _PASSWORD and
+   * _SYSTEM_PASSWORD.
+   */
   config: string;
   name: string;
   storeDir: string;
-  /** -1 lets the system choose. Later starts keep the port. */
+  /** The port. With -1, the system chooses one, and later starts use the same port. */
   port: number;
   passwords: NatsPasswords;
   /** Further arguments. */
   parameters?: string[];
-  /** Further variables of the environment. */
+  /** Additional environment variables. */
   environment?: Record<string, string>;
   /** True to start the server in its own session, so that a Ctrl-C in the terminal does not reach it. */
   detached?: boolean;
@@ -34,8 +39,8 @@ interface NatsPasswords {
 }
 
 /**
- * Makes a password that begins with a letter: nats-server reads values as configuration text, where a digit begins a
- * number.
+ * Generates a password that begins with a letter. nats-server parses values as configuration text, where a digit
+ * would begin a number.
  */
 export const newNatsPassword = () => `p${randomBytes(24).toString("hex")}`;
 
@@ -58,29 +63,29 @@ export class NatsServer {
     return this.#port;
   }
 
-  /** The URL with user and password. Never log it. */
+  /** The URL with user name and password. Must never be logged. */
   get url(): string {
     return this.#urlOf("trunkline");
   }
 
-  /** The URL of the system account, which sees the server but no streams. */
+  /** The URL of the system account, which can monitor the server but has no access to streams. */
   get systemUrl(): string {
     return this.#urlOf("system");
   }
 
-  /** Throws while the process does not run. */
+  /** The process id. Throws if the process does not run. */
   get pid(): number {
     const pid = this.#child?.pid;
     if (pid === undefined) throw new Error("Cannot name nats-server's pid: it does not run");
     return pid;
   }
 
-  /** Resolves with the reason when the current process has ended. */
+  /** Resolves when the current process has exited, with the reason. */
   get exited(): Promise<string> {
     return this.#exited;
   }
 
-  /** Starts the process. Resolves when it accepts connections. */
+  /** Starts the process. Resolves when the server accepts connections. */
   async start(): Promise<void> {
     if (this.#child !== undefined) throw new Error("Cannot start nats-server: it runs already");
     const { config, name, storeDir, passwords } = this.#options;
@@ -88,7 +93,7 @@ export class NatsServer {
     const child = spawn(findNatsServer(), ["-c", config, ...parameters], {
       detached: detached ?? false,
       stdio: ["ignore", "ignore", "pipe"],
-      // The server reads a value as configuration text, so a path with a blank needs its quotes.
+      // The server parses a variable's value as configuration text, so a path with a blank needs quotes.
       env: {
         ...process.env,
         ...environment,
@@ -111,15 +116,15 @@ export class NatsServer {
     throw new Error(`Cannot start nats-server: ${failure}`);
   }
 
-  /** Ends the server (SIGTERM) and waits. Acknowledged data is on disk in any case. */
+  /** Ends the server with SIGTERM and waits for its exit. Acknowledged data is on disk in any case. */
   async stop(): Promise<void> {
-    // A stopped process would never handle the signal.
+    // A process that is paused by SIGSTOP would never handle SIGTERM, so it is continued first.
     this.#signal("SIGCONT");
     this.#signal("SIGTERM");
     await this.#exited;
   }
 
-  /** Ends the server as a crash would (SIGKILL). */
+  /** Ends the server like a crash, with SIGKILL. */
   async kill(): Promise<void> {
     this.#signal("SIGKILL");
     await this.#exited;
@@ -142,14 +147,14 @@ export class NatsServer {
   async #untilExit(child: ChildProcess, lines: string[]): Promise<string> {
     const reason = await new Promise<string>((resolve) => {
       child.once("error", (error) => resolve(error.message));
-      // Not "exit": the last log lines are still in the pipe at that moment.
+      // Waits for "close" instead of "exit": at "exit", the last log lines may still be in the pipe.
       child.once("close", (code, signal) => resolve(`it ended with ${signal ?? `code ${code}`}`));
     });
     this.#child = undefined;
     return [reason, ...lines.filter((line) => /\[(FTL|ERR)\]|^nats-server:/.test(line))].join(": ");
   }
 
-  /** Reads the log until the process ends. Resolves at the line that says that the server is ready. */
+  /** Reads the log until the process ends. Resolves when a line says that the server is ready. */
   #untilReady(child: ChildProcess, lines: string[]): Promise<undefined> {
     const { onLine } = this.#options;
     return new Promise((resolve) => {

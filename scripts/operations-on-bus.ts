@@ -1,4 +1,4 @@
-/** Connects the gateway's routes for operators, and its traces, with the bus. */
+/** Connects the gateway's operator routes and its request traces with the bus. */
 import type { Bus } from "../actors/runtime/bus/bus.ts";
 import { Semaphore } from "../actors/runtime/lib/semaphore.ts";
 import { inRequest, recordStep } from "../actors/runtime/lib/trace.ts";
@@ -17,7 +17,9 @@ import { readQueues, readStreams } from "./queues/queues.ts";
 
 export const requestTraces: RequestTraces = { inRequest, record: recordStep };
 
-/** Searches for steps at a time in a process: each may hold all 24 MiB of TRACES. */
+/**
+ * Maximum number of parallel searches for request steps in a process: each may load all 24 MiB of the stream TRACES.
+ */
 const SEARCHES_MAX = 2;
 
 export function operationsOn(bus: Bus, disk: DiskRoom | undefined): Operations {

@@ -83,14 +83,14 @@ describe("operators' commands", function () {
     it("stats counts requests and errors of each endpoint", async () => {
       const gateway = await stats("trunkline-gateway");
       expect(gateway.get("listTokens")).to.deep.equal({ requests: 1, errors: 0 });
-      // A page that may not be loaded is an answer, and no fault of the gateway.
+      // The refusal of a forbidden page is a normal response and does not count as an error of the gateway.
       expect(gateway.get("renderPdf")).to.deep.equal({ requests: 2, errors: 0 });
       expect(gateway.get("deleteToken")).to.deep.equal({ requests: 0, errors: 0 });
       const browser = await stats("trunkline-browser");
       expect(browser.get("render_pdf")).to.deep.equal({ requests: 2, errors: 1 });
       const actors = await stats("trunkline-actors");
       expect(actors.get("api-token_verify")).to.deep.equal({ requests: 3, errors: 0 });
-      // Mail counts too; it may still be on its way.
+      // Mail is counted too. It may not have arrived yet, so the test waits.
       await until("the mail is counted", async () => {
         const { requests } = (await stats("trunkline-actors")).get("account_browserUsed") ?? {};
         return requests !== undefined && requests > 0;
@@ -201,7 +201,7 @@ describe("operators' commands", function () {
   });
 
   describe("docs/operate/monitoring.md", () => {
-    // The only one that does not end by itself.
+    // `kv watch` is excluded, because it is the only command that does not end.
     const commands = Array.from(
       readFileSync(join(REPOSITORY, "docs/operate/monitoring.md"), "utf8").matchAll(
         /^\$ ((?:nats|trunkline) .*?)(?: +# .*)?$|`(nats -s "\$\(cat .*?)`/gm,
@@ -260,7 +260,7 @@ describe("operators' commands", function () {
   async function nats(...parameters: string[]): Promise<string> {
     const { code, stdout, stderr } = await run(...parameters);
     expect(code, `nats ${parameters.join(" ")}: ${stderr}`).to.equal(0);
-    // Texts besides the payload go to the other stream.
+    // The nats tool writes texts other than the payload to stderr.
     return stderr + stdout;
   }
 

@@ -1,8 +1,11 @@
-/** Identifies a process by its command line, so that nobody ends a process that reused an old process id. */
+/**
+ * Identifies a process by its command line, so that nobody ends an unrelated process that has reused an old process
+ * id.
+ */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Returns the command line of a process; empty when it does not exist or is a zombie. */
+/** Returns the command line of a process. Empty if the process does not exist or is a zombie. */
 export function processCommand(pid: number): string {
   try {
     if (process.platform === "linux") {

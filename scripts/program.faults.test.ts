@@ -25,12 +25,13 @@ describe("program", function () {
   beforeEach(async () => {
     dataDir = await mkdtemp(join(tmpdir(), "trunkline data "));
     temporary = await mkdtemp(join(tmpdir(), "trunkline-program-"));
-    // Browsers run as another user where we are root, and have their profiles in here.
+    // If root runs the tests, browsers run as another user, and their profiles are in this folder.
     await chmod(temporary, 0o711);
     port = await freePort();
   });
   afterEach(async () => {
-    // A program that was killed leaves its server; the next start would end it, but there is none.
+    // A killed program leaves its nats-server running. The next start would end the server, but no start follows
+    // here.
     await endServer();
     await rm(dataDir, { recursive: true });
     await rm(temporary, { recursive: true, maxRetries: 10 });
@@ -88,7 +89,7 @@ describe("program", function () {
   }
 
   it("start.ts handles a signal before the rest is loaded, and then starts nothing", async () => {
-    // Sends the signal as soon as a listener exists.
+    // Sends the signal as soon as the program has a listener for it.
     const atOnce = `process.on("newListener", (name) => {
       if (name === "SIGTERM") queueMicrotask(() => process.kill(process.pid, name)) })`;
     const preload = `data:text/javascript,${encodeURIComponent(atOnce)}`;
@@ -320,7 +321,7 @@ describe("program", function () {
     return new ChildProgram([process.execPath, PROGRAM], { ...own(), ...environment }, options);
   }
 
-  // A stop that is to be whole has the time for it on a busy machine.
+  // The drain timeout is long, so that a drain also completes on a busy machine.
   const own = () => ({
     TMPDIR: temporary,
     TRUNKLINE_DATA: dataDir,
@@ -340,7 +341,7 @@ describe("program", function () {
   }
 });
 
-/** A way to a server on which it calls itself another version; all else is as it is. */
+/** Starts a proxy to a nats-server. The proxy changes only the version that the server reports. */
 async function saysItIs(version: string, port: number) {
   const proxy = createServer((client) => {
     const server = connectTo(port, "127.0.0.1");
@@ -363,7 +364,7 @@ async function saysItIs(version: string, port: number) {
   };
 }
 
-/** The log's messages, with the role where there is one. */
+/** Returns the messages of the log, each with its role if it has one. */
 function events(program: ChildProgram): string[] {
   const logged = program.lines
     .filter((line) => line.startsWith("{"))

@@ -1,6 +1,6 @@
 /**
- * Runs one instance of Trunkline: starts the bus, then the roles; on a signal stops them in reverse and loses
- * nothing.
+ * Runs one instance of Trunkline: starts the bus and then the roles. On a signal, stops them in reverse order without
+ * losing work.
  */
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
@@ -17,37 +17,40 @@ import { StopSignal } from "./stop-signal.ts";
 import { startTracing } from "./tracing.ts";
 import { needlessSettings, unknownSettings } from "./unknown-settings.ts";
 
-/** Time for the bus to stop after the drain. */
+/** Timeout for the stop of the bus after the drain. */
 const BUS_STOP_MS_MAX = 3_000;
 
 const LISTENING: readonly RoleStart["role"][] = ["gateway", "health"];
 
-/** The part of the drain's time that one role may use. The rest is for roles that stop after it. */
+/** The share of the drain's time that one role may use. The rest is for the roles that stop after it. */
 export const DRAIN_SHARE = 0.5;
 
 export interface RoleContext {
   readonly config: Config;
   readonly logger: Logger;
-  /** How each role reaches the embedded server, or the outside ones. */
+  /** The bus access of each role, for the embedded server or for outside servers. */
   readonly access: BusAccess;
-  /** The disk of the embedded server; undefined beside outside ones. */
+  /** Free space of the embedded server's disk. Undefined with outside servers. */
   readonly disk: DiskRoom | undefined;
-  /** Aborts when the instance stops, which ends starts that still wait. */
+  /** Aborts when the instance stops. Starts of roles that still wait then end. */
   readonly signal: AbortSignal;
 }
 
 export interface RunningRole {
   readonly name: string;
-  /** Makes clients use another process, and continues to serve. Called TRUNKLINE_LEAVE_SECONDS before `stop`. */
+  /**
+   * Makes clients use another process, while this role continues to serve. Called TRUNKLINE_LEAVE_SECONDS before
+   * `stop`.
+   */
   leave?(): void;
-  /** Finishes work in flight or hands it over. */
+  /** Finishes the work in progress, or hands it over to another process. */
   stop(): Promise<void>;
 }
 
 export interface RoleStart {
-  /** `health` replaces the gateway in a process without one; `metrics` is there when they have a port of their own. */
+  /** `health` replaces the gateway in a process without one. `metrics` exists if metrics have a separate port. */
   readonly role: Role | "health" | "metrics";
-  /** Throws one line about a setting that prevents this role, before anything starts. */
+  /** Throws a one-line error if a setting prevents this role. Called before any role starts. */
   check?(config: Config): void;
   start(context: RoleContext): Promise<RunningRole>;
 }
@@ -56,18 +59,22 @@ interface ProgramOptions {
   environment: NodeJS.ProcessEnv;
   /** Roles in the order in which they start. They stop in reverse. */
   roles: readonly RoleStart[];
-  /** A listener that began before the program was loaded. */
+  /** The signal listener of a process that began to listen before this module was loaded. */
   stopping?: StopSignal;
-  /** Called when every role has started. */
+  /** Called when all roles have started. */
   onReady(config: Config): void;
 }
 
-/** Starts, runs until a signal, and drains. Resolves with the exit code. A failed start prints one line. */
+/**
+ * Starts the instance, runs it until a signal, and drains it. Resolves with the exit code. A failed start prints a
+ * one-line error.
+ */
 export async function runProgram(options: ProgramOptions): Promise<number> {
   try {
     return await run(options);
   } catch (error) {
-    // A plain Error tells the operator what to do. Other errors are bugs, so their stack is printed.
+    // A plain Error tells the operator what to do, so only its message is printed. Other errors are bugs, and their
+    // stack is printed.
     const plain = error instanceof Error && error.name === "Error";
     console.error(plain ? error.message : error);
     return 1;
@@ -111,7 +118,7 @@ async function run(options: ProgramOptions): Promise<number> {
     if (!signal.aborted) onReady(config);
     await aborted(signal);
   } catch (error) {
-    // A start that the signal aborted is no failure.
+    // If the stop signal aborted the start, this is not a failure.
     if (!signal.aborted) failure = error;
   }
   if (failure === undefined) await leave(running, config.leaveSeconds);
@@ -161,7 +168,10 @@ function makeDataDir(dataDir: string): void {
   }
 }
 
-/** Load balancers check health only from time to time, and send requests until they notice that this process leaves. */
+/**
+ * Marks this process as leaving, and waits. Load balancers check health only at intervals, and send requests until
+ * they notice that the process leaves.
+ */
 async function leave(running: readonly RunningRole[], seconds: number): Promise<void> {
   const leaving = running.filter((role) => role.leave);
   if (leaving.length === 0 || seconds === 0) return;
@@ -169,7 +179,9 @@ async function leave(running: readonly RunningRole[], seconds: number): Promise<
   await wait(seconds * 1_000);
 }
 
-/** Stops the roles, last started first. Returns false when a role did not finish in time. */
+/**
+ * Stops the roles in reverse order of their start. Returns false if a role failed to stop or did not finish in time.
+ */
 async function drain(running: RunningRole[], drainMs: number, logger: Logger): Promise<boolean> {
   let clean = true;
   const left = running.map(({ name }) => name);
@@ -190,7 +202,7 @@ async function drain(running: RunningRole[], drainMs: number, logger: Logger): P
   return false;
 }
 
-/** Resolves to whether the promise settled in time. */
+/** Resolves with true if the promise settled in time. */
 async function within(timeMs: number, promise: Promise<unknown>): Promise<boolean> {
   const late = Promise.withResolvers<false>();
   const timer = setTimeout(() => late.resolve(false), timeMs);
@@ -201,7 +213,7 @@ async function within(timeMs: number, promise: Promise<unknown>): Promise<boolea
   }
 }
 
-/** Resolves when the signal aborts, and keeps the process alive until then. */
+/** Keeps the process alive until the signal aborts, and then resolves. */
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const alive = setInterval(() => {}, 2 ** 30);

@@ -38,7 +38,7 @@ describe("returnMemory()", function () {
   });
 });
 
-/** Returns the heap in use while that many objects exist. */
+/** Returns the bytes of heap in use while `count` objects exist. */
 function bytesWith(count: number): number {
   const objects = Array.from({ length: count }, (_, index) => ({ index, text: String(index) }));
   const { heapUsed } = process.memoryUsage();

@@ -1,11 +1,10 @@
-/** Returns the memory of the start to the system. */
+/** Returns memory that the start no longer needs to the operating system. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 /**
- * Collects garbage once, which takes 0.1 s. Loading the modules leaves 35 MB of garbage and a young generation of 32 MB.
- * V8 collects only when memory runs short, so an idle instance would keep both. The flavor `last-resort` also shrinks
- * the young generation, which grows again under load.
+ * Runs one garbage collection, which takes 0.1 s. Loading the modules leaves 35 MB of garbage, and an idle instance
+ * would keep it, because V8 collects only when memory becomes short.
  */
 export function returnMemory(): void {
   setFlagsFromString("--expose-gc");

@@ -1,4 +1,4 @@
-/** The roles of an instance, in the order in which they start. They stop in reverse. */
+/** The roles of an instance, in the order in which they start. They stop in reverse order. */
 import { Registry } from "prom-client";
 import { openSecretBox } from "../actors/apps/lib/app-secrets/open-secret-box.ts";
 import { type RunningPart, startActors, startBrowserWorkers, TASKS } from "../actors/main.ts";
@@ -19,13 +19,13 @@ import type { Role } from "./settings.ts";
 import { checkNatsServer, findChromium } from "./tools.ts";
 import { version } from "./version.ts";
 
-/** The parts of this process besides the gateway, for /healthz. */
+/** The parts of this process other than the gateway. /healthz reports what they lack. */
 const parts: Pick<RunningPart, "missing">[] = [];
-/** Metrics of all roles of this process. */
+/** The metrics of all roles of this process. */
 const registry = new Registry();
-/** Calls from one role to another stay in the process. */
+/** Handlers for calls between roles of this process, which do not use the bus. */
 const listeners: Listeners = new Map();
-/** The first role exposes the queues, because it closes its connection last. */
+/** Only the first role exposes the metrics of the queues, because it closes its bus connection last. */
 let queuesExposed = false;
 
 export const roles: readonly RoleStart[] = [
@@ -54,7 +54,8 @@ export const roles: readonly RoleStart[] = [
   {
     role: "gateway",
     check: ({ gitCa }) => void readAuthorities(gitCa),
-    // Loaded here only: a quarter of all modules, which processes without a gateway do not need.
+    // The gateway is imported only here: it has a quarter of all modules, and processes without a gateway do not need
+    // them.
     async start(context) {
       const { startGatewayRole } = await import("./gateway-role.ts");
       const bus = await connect(context, "gateway");
@@ -91,7 +92,7 @@ async function startPart(
   };
 }
 
-/** Answers probes and Prometheus in a process without a gateway. */
+/** Serves health checks and metrics in a process without a gateway. */
 async function startHealthRole(context: RoleContext): Promise<RunningRole> {
   const { config, logger } = context;
   const { host, port } = config;
@@ -104,7 +105,7 @@ async function startHealthRole(context: RoleContext): Promise<RunningRole> {
   return { name: "health", stop };
 }
 
-/** Serves the metrics of all roles of this process on TRUNKLINE_METRICS_PORT. */
+/** Serves the metrics of all roles of this process on the port TRUNKLINE_METRICS_PORT. */
 async function startMetricsRole({ config, logger }: RoleContext): Promise<RunningRole> {
   const { host, metricsPort: port = 0 } = config;
   const metricsToken = metricsTokenOf(config);
@@ -120,14 +121,17 @@ async function startMetricsRole({ config, logger }: RoleContext): Promise<Runnin
   return { name: "metrics", stop };
 }
 
-/** Returns what is missing, without duplicates. */
+/** Returns the names of what this process lacks, without duplicates. */
 function missingParts({ disk }: RoleContext): string[] {
   const shortage = disk?.shortage;
   const missing = parts.flatMap((part) => part.missing());
   return [...new Set(shortage === undefined ? missing : [shortage, ...missing])];
 }
 
-/** Connections of this process that are lost now. They are usually lost together, so one log line reports all. */
+/**
+ * Bus connections of this process that are lost now. Usually all are lost together, so one log line reports all of
+ * them.
+ */
 const lostBuses = new Set<Bus>();
 
 function watchBus(bus: Bus, logger: RoleContext["logger"]): void {
@@ -147,15 +151,16 @@ function exposeDisk({ disk }: RoleContext): void {
 }
 
 /**
- * Connects a role to the bus. Each role has its own connection, so that large replies of one do not delay another.
- * Calls between roles of one process use no connection.
+ * Connects a role to the bus. Each role has its own connection, so that large replies to one role do not delay
+ * another role. Calls between roles of the same process use no connection.
  */
 async function connect(context: RoleContext, role: Role): Promise<Bus> {
   const { access, logger } = context;
   const login = access(role);
   const bus = await Bus.connect({ ...login, name: `trunkline-${role}`, listeners });
   watchBus(bus, logger);
-  // An older server would start and then fail at the first unsupported request.
+  // Refuses an old server now. Otherwise the role would start, and fail at the first request that the server does not
+  // support.
   checkNatsServer(bus.connection.getServer(), bus.connection.info?.version ?? "0");
   bus.layout = await prepareData(bus, context, role);
   if (!queuesExposed) {
@@ -171,8 +176,8 @@ async function connect(context: RoleContext, role: Role): Promise<Bus> {
 }
 
 /**
- * With a user for each role, only the role `actors` may create streams and upgrade data. The other roles wait for it.
- * Returns the layout of the data.
+ * Prepares the streams and the data. With a bus user for each role, only the role `actors` may create streams and
+ * upgrade data, and the other roles wait for it. Returns the layout of the data.
  */
 async function prepareData(
   bus: Bus,
@@ -189,7 +194,7 @@ async function prepareData(
       { streams: names },
       "waiting for streams: a process with the role actors creates them",
     );
-  // Browsers have no right to read states.
+  // The bus user of browsers has no permission to read states.
   const readsState = role !== "browser";
   return await awaitData(bus.jetstream, { ...shared, signal, missing, readsState });
 }

@@ -14,7 +14,7 @@ import { startCluster } from "./testing/nats-server.ts";
 import { until } from "./testing/until.ts";
 import { REPOSITORY } from "./tools.ts";
 
-/** Runs the commands of the runbook as they stand there, while the condition of their section holds. */
+/** Runs the commands of the runbook exactly as written, while the problem that their section describes exists. */
 describe("commands of the runbook", function () {
   this.timeout(240_000);
   let runbook: string;
@@ -27,7 +27,7 @@ describe("commands of the runbook", function () {
     runbook = await readFile(join(REPOSITORY, "docs/operate/runbook.md"), "utf8");
     tools = await mkdtemp(join(tmpdir(), "trunkline-runbook-"));
     await symlink(cli, join(tools, "nats"));
-    // No browser: nobody takes tasks of rendering.
+    // There is no role `browser`, so nobody handles tasks of rendering.
     platform = await AppPlatform.start({ TRUNKLINE_ROLES: "gateway,actors" });
     const { dataDir } = platform.instance;
     const url = (await readFile(join(dataDir, "nats.url"), "utf8")).trim();
@@ -48,7 +48,7 @@ describe("commands of the runbook", function () {
     NATS_URL: natsUrl,
   });
 
-  /** Returns the commands of a section, without what stands behind `#`. */
+  /** Returns the commands of a section, without the comments after `#`. */
   function commandsOf(title: string): string[] {
     const [, section = ""] = runbook.split(`\n## ${title}\n`);
     const [text = ""] = section.split("\n## ");
@@ -60,13 +60,13 @@ describe("commands of the runbook", function () {
     return commands;
   }
 
-  /** Runs a command in a shell, in the folder of the clone. */
+  /** Runs a command in a shell, in the repository's folder. */
   function run(command: string, more: NodeJS.ProcessEnv = {}) {
     const script = `cd '${REPOSITORY}' && set -o pipefail && ${command}`;
     return runCommand("bash", ["-c", script], { ...environment, ...more });
   }
 
-  /** Runs the commands of a section one after the other. Returns what each printed. */
+  /** Runs the commands of a section one after the other. Returns the output of each. */
   async function runAll(title: string, more: NodeJS.ProcessEnv = {}): Promise<string[]> {
     const printed: string[] = [];
     for (const command of commandsOf(title)) {

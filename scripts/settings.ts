@@ -1,5 +1,5 @@
 /**
- * The settings: how each is written in the environment, its default, and its meaning for
+ * All settings: the format of each in the environment, its default, and its meaning for
  * docs/reference/configuration.md.
  */
 import { isIPv4, isIPv6 } from "node:net";
@@ -45,12 +45,12 @@ const SHUTDOWN_SECONDS_MAX = 3_600;
 const LEAVE_SECONDS_MAX = 300;
 const REQUESTS_MAX = 1_000_000_000;
 const BYTES_MAX = 10 ** 14;
-/** Express's names for ranges of nearby addresses. */
+/** Express's names for address ranges of local networks. */
 const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
 
 const PORTS_WANTED = `a range of at most ${APP_PORTS_MAX} ports, such as "8801-8900"`;
 
-/** Settings by the name of their variable. `unset` says in words what holds without it. */
+/** The settings by the name of their environment variable. `unset` describes the behaviour without the setting. */
 export const Settings = z.object({
   TRUNKLINE_HOST: z
     .string()
@@ -207,7 +207,8 @@ export const Settings = z.object({
       "Path of a file of certificate authorities in PEM that imports of repositories trust besides the system's",
     unset: "none",
   }),
-  // "true" would let any client choose its address; a number of hops is as unsafe behind several proxies.
+  // Two values are refused. "true" would let any client choose its address. A number of hops is equally unsafe behind
+  // several proxies.
   TRUNKLINE_TRUST_PROXY: list(
     isProxy,
     `addresses, CIDR ranges or ${PROXY_RANGES.join(", ")}, separated by commas`,
@@ -246,7 +247,8 @@ export const Settings = z.object({
     description:
       "The lowest level that is logged. The log goes to standard error: readable lines on a terminal, JSON elsewhere",
   }),
-  // Too long to guess; the characters of a bearer token (RFC 6750 section 2.1).
+  // The token must be too long to guess, and may contain only the characters of a bearer token (RFC 6750 section
+  // 2.1).
   TRUNKLINE_METRICS_TOKEN: z
     .string()
     .regex(/^[A-Za-z0-9._~+/-]{16,256}=*$/, "16 to 256 letters, digits or -._~+/")
@@ -270,12 +272,12 @@ export const Settings = z.object({
     }),
 });
 
-/** The name of each setting that begins with TRUNKLINE_. */
+/** The names of all settings that begin with TRUNKLINE_. */
 export const SETTING_NAMES: readonly string[] = Object.keys(Settings.shape).filter((name) =>
   name.startsWith("TRUNKLINE_"),
 );
 
-/** A base URL without a query. A slash at its end is removed, because paths are appended. */
+/** Parses a base URL without a query. Removes a slash at its end, because paths are appended to it. */
 function httpUrl() {
   const message = "an http:// or https:// URL without a query";
   return z
@@ -334,7 +336,7 @@ function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
 }
 
-/** An address with or without a port; IPv6 addresses with a port need brackets. */
+/** Accepts an address with or without a port. An IPv6 address with a port needs brackets. */
 function isDnsServer(text: string): boolean {
   const [, bracketed, plain, port = "53"] =
     /^(?:\[([^\]]+)\]|([^:]+))(?::(\d{1,5}))?$/.exec(text) ?? [];
@@ -342,7 +344,7 @@ function isDnsServer(text: string): boolean {
   return isIPv6(text) || (isAddress && Number(port) >= 1 && Number(port) <= PORT_MAX);
 }
 
-/** Accepts what Express accepts, but not "1", which Express reads as the address 0.0.0.1. */
+/** Accepts the values that Express accepts, except "1", which Express reads as the address 0.0.0.1. */
 function isProxy(text: string): boolean {
   const [address = "", bits, ...more] = text.split("/");
   if (PROXY_RANGES.includes(text)) return true;

@@ -38,7 +38,7 @@ describe("setup", function () {
     const npm = join(folder, "npm");
     await writeFile(npm, `#!/bin/sh\necho "$@" >> '${folder}/asked'\n`, { mode: 0o755 });
     const environment = { PATH: `${folder}:${process.env.PATH}` };
-    // Processor time: on a machine with more to do each second of a clock holds less of it.
+    // Measures processor time, because elapsed time depends on the other load of the machine.
     const { code, stdout } = await runCommand("sh", ["-c", `'${SETUP}' && times`], environment);
     expect(code).to.equal(0);
     const [, children = ""] = stdout.split("\n");
@@ -75,17 +75,17 @@ describe("setup", function () {
     await mkdir(join(folder, "newer"));
     await writeFile(join(folder, "newer/package.json"), JSON.stringify(newer));
     await writeFile(join(folder, "package.json"), JSON.stringify(own));
-    // The caller of the tests may have made npm silent.
+    // The environment of the tests may have silenced npm, so the log level is set here.
     const cache = { npm_config_cache: join(folder, "cache"), npm_config_loglevel: "notice" };
     const npm = (...parameters: string[]) => runCommand("npm", parameters, cache);
     await npm("pack", join(folder, "newer"), "--pack-destination", folder);
     const locked = await npm("install", "--prefix", folder, "--package-lock-only");
     expect(locked.stderr).to.include("EBADENGINE");
-    // Packages are installed in another folder first, from where a relative path would lead elsewhere.
+    // Set-up installs packages in another folder first, so a relative path in the lock file would not be found there.
     const lock = join(folder, "package-lock.json");
     const text = await readFile(lock, "utf8");
     await writeFile(lock, text.replaceAll("file:newer-1.0.0.tgz", `file:${packed}`));
-    // A browser that is none ends the set-up once npm is done.
+    // This program is not a browser, so set-up ends after npm has finished.
     const environment = { ...cache, TRUNKLINE_CHROMIUM: "/bin/ls" };
     const good = await runCommand(copy, [], environment);
     expect(await readdir(join(folder, "node_modules"))).to.include("newer");

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StopSignal } from "./stop-signal.ts";
 
-// Before the other modules: loading them takes as long as starting, and a signal may come meanwhile.
+// Created before the other modules load: loading takes as long as starting, and a signal may arrive meanwhile.
 const stopping = new StopSignal();
 const [{ greeting }, { runProgram }, { returnMemory }, { roles }] = await Promise.all([
   import("./greeting.ts"),
@@ -10,7 +10,7 @@ const [{ greeting }, { runProgram }, { returnMemory }, { roles }] = await Promis
   import("./return-memory.ts"),
   import("./roles.ts"),
 ]);
-// Signals that arrived during the load are delivered in the next turn of the event loop.
+// Waits one turn of the event loop, in which signals that arrived while modules loaded are delivered.
 await nextTurn();
 
 process.exit(

@@ -1,13 +1,16 @@
-/** Listens for stop signals from the first moment. It imports nothing that takes time to load. */
+/** Listens for stop signals from the start of the process. Imports only modules that load quickly. */
 
-/** npm forwards the Ctrl-C that the terminal has sent already, so one press arrives twice. */
+/**
+ * A signal within this time after the first one counts as the same key press. The terminal sends Ctrl-C to all
+ * processes, and npm also forwards it, so one key press arrives twice.
+ */
 const SAME_PRESS_MS = 500;
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export class StopSignal {
-  /** Aborted by the first signal, whose name is the reason. */
+  /** Aborted by the first signal. The abort reason is the signal's name. */
   readonly signal: AbortSignal;
-  /** Called before a second signal ends the process at once. */
+  /** Called before a second signal ends the process immediately. */
   onImpatience: (name: string) => void = () => {};
   readonly #controller = new AbortController();
   #firstAt: number | undefined;

@@ -1,11 +1,14 @@
 /** The input of every house rule. */
 
 export interface SourceFile {
-  /** From the repository's root, with slashes. */
+  /** Path relative to the repository's root, with slashes. */
   path: string;
   text: string;
 }
 
-/** Tests and measurements, their helpers and suites: they may reach wherever they need, and nothing reaches them. */
+/**
+ * Returns true for tests and benchmarks, including their helpers and suites. They may import everything, and no other
+ * code may import them.
+ */
 export const isTest = (path: string) =>
   /\.(test|contract)\.ts$/.test(path) || /(^|\/)(testing|bench)\//.test(path);

@@ -1,9 +1,9 @@
-/** The house rule of imports: which room of the repository may use which other. */
+/** The repository's rule for imports: says which folder ("room") may import from which other. */
 import { posix } from "node:path";
 import { isTest, type SourceFile } from "./tidy-files.ts";
 
 const AREAS = new Set(["account", "rendering", "crawl", "repositories", "oauth", "apps"]);
-/** The rooms of `actors/` that an area may use besides its own and those that all share. */
+/** The folders of `actors/` that each area may import from, in addition to its own folders and the shared ones. */
 const OTHER_AREAS: Record<string, string[]> = {
   rendering: ["actors/account/lib/"],
   crawl: ["actors/account/lib/", "actors/rendering/lib/"],
@@ -11,17 +11,18 @@ const OTHER_AREAS: Record<string, string[]> = {
   oauth: ["actors/account/lib/"],
   apps: ["actors/account/lib/"],
 };
-/** Rooms of `actors/` that every area uses. They use only each other. */
+/** Folders of `actors/` that every area may import from. These folders import only from each other. */
 const ACTORS_SHARED = ["actors/runtime/", "actors/egress/"];
-/** Files that wire kinds together, and so may import all of them. */
+/** ACTORS_WIRING are the files that connect all actor kinds, and so may import from all folders. */
 const ACTORS_MAIN = "actors/main.ts";
 const ACTORS_WIRING = new Set([ACTORS_MAIN, "actors/apps/open-agents.ts"]);
-/** Code that runs inside the processes of apps. Nothing else may import it but these two doors. */
+/** Code that runs inside app processes. Other code may import only one file of it: APP_CODE_DOOR. */
 const APP_CODE = ["actors/apps/package/", "actors/apps/process/"];
 const APP_CODE_DOOR = "actors/apps/process/arguments.ts";
 
 /**
- * Files of `actors/` that the gateway may use: the runtime's client, stored formats, and work that it does itself.
+ * Files of `actors/` that the gateway may import: the runtime's client, stored formats, and work that the gateway
+ * does itself.
  */
 const GATEWAY_TAKES = new Set([
   "actors/apps/lib/app-secrets/secret-box.ts",
@@ -35,12 +36,15 @@ const GATEWAY_TAKES = new Set([
   "actors/runtime/store/stored-lines.ts",
   "actors/runtime/lib/time-limit.ts",
 ]);
-/** Rooms of `gateway/` that every area uses. They import no area. */
+/** Folders of `gateway/` that every area may import from. They import from no area. */
 const GATEWAY_SHARED = new Set(["http", "pages", "platform"]);
-/** Packages that a schema may use: re2js, because a schema must refuse a bad pattern in a request. */
+/** Packages that schemas may import. re2js is needed because a schema must refuse an invalid pattern in a request. */
 const SCHEMA_PACKAGES = new Set(["zod", "re2js"]);
 
-/** Imports point one way: gateway → schemas, actors → schemas, and areas meet only there. */
+/**
+ * Allows imports in one direction only: gateway → schemas, and actors → schemas. Areas share code only through
+ * schemas.
+ */
 export function importsPointOneWay({ path, text }: SourceFile): string[] {
   if (isTest(path)) return [];
   return importsOf(path, text)
@@ -49,8 +53,8 @@ export function importsPointOneWay({ path, text }: SourceFile): string[] {
 }
 
 /**
- * Names each circle of files that import each other, and each circle of rooms in `actors/`; imports of types count.
- * Code in a circle can only be understood as a whole.
+ * Reports every cycle of files that import each other, and every cycle of folders in `actors/`. Imports of types
+ * count too. Code in a cycle can only be understood as a whole.
  */
 export function importsHaveNoCircle(sources: readonly SourceFile[]): string[] {
   const files = sources.filter(({ path }) => !isTest(path));
@@ -97,7 +101,7 @@ function circlesOf(edges: ReadonlyMap<string, ReadonlySet<string>>): string[][] 
   }
 }
 
-/** Returns the imports of a file: a path from the root for our own files, else the package's name. */
+/** Returns the imports of a file: for our own files the path from the root, otherwise the package's name. */
 export function importsOf(path: string, text: string): string[] {
   const specifiers = text.matchAll(
     /^(?:import|export)\s(?:[^"';]*?\sfrom\s)?"([^"]+)"|\bimport\(\s*"([^"]+)"/gm,
@@ -113,7 +117,7 @@ function mayImport(path: string, target: string): boolean {
   if (source === "schemas") return folder === "schemas" || SCHEMA_PACKAGES.has(target);
   if (isIn(APP_CODE, path))
     return folder === undefined || folder === "schemas" || isIn(APP_CODE, target);
-  // Files that start the platform may use everything except the code that runs in processes of apps.
+  // Files that start the platform may import everything except the code of app processes.
   if (isIn(APP_CODE, target))
     return target === APP_CODE_DOOR && (path === ACTORS_MAIN || path.startsWith("actors/apps/"));
   if (folder === undefined || folder === "schemas" || source === "deploy" || source === "scripts")
@@ -124,7 +128,7 @@ function mayImport(path: string, target: string): boolean {
 }
 
 function mayGatewayImport(path: string, target: string): boolean {
-  // Files beside the rooms wire them together.
+  // Files directly in `gateway/` connect the areas, so they may import everything there.
   if (path.split("/").length === 2) return true;
   const [from, to] = [path.split("/")[1] ?? "", target.split("/")[1] ?? ""];
   if (from === to || GATEWAY_SHARED.has(to)) return true;
@@ -141,13 +145,16 @@ function mayActorsImport(path: string, target: string): boolean {
   return isIn([`actors/${area}/lib/`, ...(OTHER_AREAS[area] ?? [])], target);
 }
 
-/** The area that a file belongs to; undefined for what is shared. */
+/** Returns the area of a file. Returns undefined for shared code. */
 function areaOf(path: string): string | undefined {
   const area = path.split("/")[1] ?? "";
   return AREAS.has(area) ? area : undefined;
 }
 
-/** A kind's folder, `workers/<name>` or `lib/<name>` of its area. */
+/**
+ * Returns the folder of a file that counts as a unit: the folder of an actor kind, or `workers/<name>` or
+ * `lib/<name>` of an area.
+ */
 function roomOf(path: string): string {
   const [top, area, name = "", inner = ""] = path.split("/");
   const room = name === "lib" || name === "workers" ? `${name}/${inner}` : name;

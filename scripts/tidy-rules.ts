@@ -1,4 +1,7 @@
-/** The house rules a machine can check. Each takes one source file, or all of them, and names its faults. */
+/**
+ * The rules of the repository that a program can check. Each rule takes one source file or all of them, and returns
+ * descriptions of the violations.
+ */
 import { posix } from "node:path";
 import { isTest, type SourceFile } from "./tidy-files.ts";
 import { importsOf } from "./tidy-rooms.ts";
@@ -6,7 +9,7 @@ import { importsOf } from "./tidy-rooms.ts";
 const LINES_MAX = 400;
 const BUS_FOLDERS = ["actors/runtime/", "deploy/", "scripts/"];
 const TEST_PACKAGES = new Set(["chai", "mocha"]);
-/** Variables of the bus's configuration. Our own code sets them, or the operator of a cluster. */
+/** Variables of the bus's configuration. They are set by our own code or by the operator of a cluster. */
 const OWN_VARIABLES = new Set([
   "TRUNKLINE_NATS_NAME",
   "TRUNKLINE_NATS_LISTEN",
@@ -21,7 +24,7 @@ const OWN_VARIABLES = new Set([
   "TRUNKLINE_NATS_MONITOR_LISTEN",
 ]);
 
-/** Only the runtime and the set-up of the bus may import NATS. */
+/** Rule: only the runtime and the set-up of the bus may import NATS packages. */
 export function onlyRuntimeKnowsNats({ path, text }: SourceFile): string[] {
   if (isTest(path) || BUS_FOLDERS.some((folder) => path.startsWith(folder))) return [];
   return importsOf(path, text)
@@ -36,7 +39,7 @@ export function productionImportsNoTest({ path, text }: SourceFile): string[] {
     .map((target) => `${path} imports ${target}`);
 }
 
-/** A file begins with a sentence about its purpose. In a test its `describe` has this role. */
+/** Rule: each file begins with a comment that states its purpose. In a test, the text of `describe` states it. */
 export function opensWithSentence({ path, text }: SourceFile): string[] {
   if (path.endsWith(".test.ts")) return [];
   const opening = /^(#!.*\n)?\/\*\*\s(?:(?!\*\/)[\s\S])*?[.?!:]\s*\*\//.test(text);
@@ -51,7 +54,7 @@ export function debtsNameAnIssue({ path, text }: SourceFile): string[] {
   );
 }
 
-/** No file may name a path of the machine on which it was written. */
+/** Rule: no file contains a path of the machine on which it was written. */
 export function namesNoMachinePath({ path, text }: SourceFile): string[] {
   const folders = /(^|[^\w.$}-])\/(work|farm|root|home\/\w+|Users\/\w+|tmp\/w)\//;
   return [...faults(path, text, folders), ...faults(path, text, /"resolved": *"https?:/)];
@@ -70,7 +73,7 @@ export function isShort({ path, text }: SourceFile): string[] {
     : [`${path} has ${lines} lines, more than ${LINES_MAX}`];
 }
 
-/** Every variable the code reads is documented, and every documented one is read. */
+/** Rule: every environment variable that the code reads is documented, and every documented one is read. */
 export function variablesAreDocumented(sources: SourceFile[], documents: SourceFile[]): string[] {
   const read = variablesOf(sources.filter(({ path }) => !isTest(path)));
   const documented = variablesOf(documents);
@@ -88,7 +91,7 @@ function variablesOf(files: SourceFile[]): Set<string> {
   return new Set(names);
 }
 
-/** Returns one fault for each matching line. */
+/** Returns one violation for each matching line. */
 function faults(path: string, text: string, pattern: RegExp): string[] {
   return text
     .split("\n")

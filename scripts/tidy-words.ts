@@ -1,13 +1,16 @@
-/** The house rule of plain English: patterns that hide the subject of a sentence. */
+/** The rule of plain English: finds patterns in comments that hide the subject of a sentence. */
 import { isTest, type SourceFile } from "./tidy-files.ts";
 
-/** A comment begins with a verb or with a noun that says what the thing is. */
+/**
+ * Beginnings of a comment that are refused: a comment must begin with a verb or with a noun that says what the thing
+ * is.
+ */
 const FRAGMENT = /^(Of|That|Who|Whoever|Whose|Those|Where nobody|What of)\b/;
-/** Everyday words in the place of a noun. */
+/** Vague everyday phrases that stand where a noun belongs. */
 const VAGUE =
   /\b(what of|whoever|so (many|long)\b(?! as\b)(?![^.]* that\b)|is told|are told|was told|is said|comes to be|goes for good|nobody hears)/i;
 
-/** Names each comment of production code that begins as a fragment or holds a vague phrase. */
+/** Reports each comment of production code that begins as a sentence fragment or contains a vague phrase. */
 export function commentsAreClear({ path, text }: SourceFile): string[] {
   if (isTest(path)) return [];
   return commentsOf(text)
@@ -21,7 +24,7 @@ interface Comment {
   words: string;
 }
 
-/** Comments that stand on lines of their own. Lines of one block, and `//` lines that follow each other, are one. */
+/** Returns the comments that stand on their own lines. Consecutive `//` lines count as one comment. */
 function commentsOf(text: string): Comment[] {
   const comments: Comment[] = [];
   let open: Comment | undefined;

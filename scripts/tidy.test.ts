@@ -245,7 +245,7 @@ function passes(rule: Rule, path: string, text: string): void {
   expect(rule({ path, text }), text).to.deep.equal([]);
 }
 
-/** Every way to write an import of it. */
+/** Returns every form of an import of the target. */
 function importsOf(target: string): string[] {
   return [
     `import { a } from "${target}";`,

@@ -1,26 +1,32 @@
-/** Finds the programs that are not Node packages, and checks their versions. */
+/** Finds the external programs that are not Node packages, and checks their versions. */
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, globSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 
 export const REPOSITORY = resolve(import.meta.dirname, "..");
-/** Whether this is the package, of JavaScript, and not a clone, of TypeScript. */
+/**
+ * True if this code runs from the npm package, which contains JavaScript; false in a clone, which contains
+ * TypeScript.
+ */
 export const IS_PACKAGE = import.meta.filename.endsWith(".js");
-/** The folder for what scripts/setup brings: a package's own folder may be read-only, and a new version replaces it. */
+/**
+ * The folder for the programs that scripts/setup installs. For the npm package it is outside the package: the
+ * package's folder may be read-only, and a new version replaces it.
+ */
 export const TOOLS = IS_PACKAGE ? cacheFolder() : join(REPOSITORY, ".tools");
 
 /**
- * The oldest nats-server that the runtime supports: it needs atomic batches, scheduled messages and a TTL for each
- * key.
+ * The oldest supported version of nats-server. The runtime needs its atomic batches, scheduled messages and a TTL for
+ * each key.
  */
 export const NATS_SERVER_MIN = "2.14";
-/** Time for `--version`: enough for a cold start of a full browser. */
+/** Timeout for `--version`: long enough for a cold start of a full browser. */
 const VERSION_MS_MAX = 10_000;
 /** The oldest tested git. */
 export const GIT_MIN = "2.39";
 
-/** Returns the nats-server to run: from PATH if it is new enough, else the copy of scripts/setup. */
+/** Returns the nats-server to run: from PATH if it is new enough, otherwise the one that scripts/setup installed. */
 export function findNatsServer(environment = process.env, tools = TOOLS): string {
   const paths = [...onPath("nats-server", environment), join(tools, "nats-server")];
   return newEnough("nats-server", NATS_SERVER_MIN, paths);
@@ -28,7 +34,7 @@ export function findNatsServer(environment = process.env, tools = TOOLS): string
 
 export const isNatsServerSupported = (version: string) => isAtLeast(version, NATS_SERVER_MIN);
 
-/** Throws one line when the server of an outside bus is too old. */
+/** Throws a one-line error if the server of an outside bus is too old. */
 export function checkNatsServer(address: string, version: string): void {
   if (isNatsServerSupported(version)) return;
   throw new Error(
@@ -41,7 +47,8 @@ export function findGit(environment = process.env): string {
 }
 
 /**
- * Returns the browser to use. The headless shell comes first: it needs a third of the full browser's time and memory.
+ * Returns the browser to use. Prefers the headless shell, because it needs a third of the full browser's time and
+ * memory.
  */
 export function findChromium(environment = process.env, tools = TOOLS): string {
   const named = environment.TRUNKLINE_CHROMIUM;
@@ -56,7 +63,9 @@ export function findChromium(environment = process.env, tools = TOOLS): string {
   throw new Error(`Cannot find Chromium: none is on PATH or in ${tools}`);
 }
 
-/** Checks a browser that the setting names. Unchecked it would fail late and with a stack. */
+/**
+ * Checks the browser that the setting names. Without the check, a wrong path would fail later with an unclear error.
+ */
 function chromiumAt(path: string): string {
   const found = `found "${path}"`;
   if (!isExecutable(path))
@@ -65,7 +74,7 @@ function chromiumAt(path: string): string {
   throw new Error(`TRUNKLINE_CHROMIUM: expected the path of a Chromium, ${found}, which is none`);
 }
 
-/** Returns the cache folder of this user, as the XDG Base Directory Specification has it. */
+/** Returns the user's cache folder according to the XDG Base Directory Specification. */
 export function cacheFolder({ XDG_CACHE_HOME: named, HOME: home } = process.env): string {
   const folder = named?.startsWith("/") ? named : join(home || homedir(), ".cache");
   return join(folder, "trunkline");
@@ -86,7 +95,7 @@ function isAtLeast(version: string, versionMin: string): boolean {
   return version.localeCompare(versionMin, "en", { numeric: true }) >= 0;
 }
 
-/** Returns the paths of programs with this name on PATH, in order. */
+/** Returns the paths of all programs with this name in the folders of PATH, in order. */
 function onPath(name: string, environment: NodeJS.ProcessEnv): string[] {
   const folders = (environment.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
   return folders.map((folder) => join(folder, name)).filter(isExecutable);
@@ -101,7 +110,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Returns the first dotted number that `--version` prints; a program that prints none counts as 0. */
+/** Returns the first dotted number that `--version` prints. Returns 0 if the program prints none. */
 function versionOf(path: string): string {
   return /\d+(\.\d+)+/.exec(outputOf(path))?.[0] ?? "0";
 }

@@ -1,6 +1,11 @@
-/** Sends spans to an OTLP/HTTP receiver. The SDK is loaded only here, so that it costs nothing while traces are off. */
+/**
+ * Sends traces to an OTLP/HTTP receiver. The OpenTelemetry SDK is loaded only here, so that it costs nothing while
+ * traces are off.
+ */
 
-/** A receiver of traces that does not answer holds up a stop no longer than this. */
+/**
+ * Timeout for an export, so that a receiver that does not answer delays the stop of the process no longer than this.
+ */
 const TRACE_EXPORT_MS = 3_000;
 
 interface Tracing {
@@ -23,7 +28,7 @@ export async function startTracing(endpoint: string): Promise<Tracing> {
     resource: resourceFromAttributes({ "service.name": "trunkline" }),
     spanProcessors: [new sdk.BatchSpanProcessor(exporter)],
   });
-  // This also sets the W3C propagators, with which the actor client passes spans on.
+  // `register` also sets the W3C propagators, with which the actor client passes trace ids to other processes.
   provider.register();
   return {
     async stop() {

@@ -92,7 +92,7 @@ describe("command line", function () {
     const url = `nats://127.0.0.1:${silent.port}`;
     const startedAt = performance.now();
     const { code, stderr } = await trunkline(["admin", "tasks"], url);
-    // With what a slow machine takes to start a program.
+    // The upper bound includes the time that a slow machine needs to start a program.
     expect(performance.now() - startedAt).to.be.within(BUS_CONNECT_MS, BUS_CONNECT_MS + 40_000);
     expect(code).to.equal(1);
     expect(stderr).to.match(/^Cannot connect to the bus at .*: timeout\n$/);

@@ -1,4 +1,4 @@
-/** The command line: finds the requested command and runs it. */
+/** The command-line program: finds the requested command and runs it. */
 
 import { ADMIN_COMMANDS } from "./admin/admin-commands.ts";
 import { adminDead } from "./admin/admin-dead.ts";
@@ -9,7 +9,7 @@ import { printableLines } from "./admin/printable.ts";
 import { UsageError } from "./admin/usage-error.ts";
 import { version } from "./version.ts";
 
-/** Prints the help of `admin`, or of those commands below it that begin with the given words. */
+/** Prints the help of `admin`, or only of the `admin` commands that begin with the given words. */
 function adminHelp(parameters: readonly string[]): string {
   const typed = parameters.filter((parameter) => !asksForHelp(parameter)).slice(0, 3);
   const meant = typed
@@ -46,7 +46,7 @@ Exit status: 0 success, 1 failure, 2 wrong command or arguments. admin doctor: 0
 
 const HINT = "trunkline --help lists all commands";
 
-// The socket of a server that hangs would keep this process alive.
+// Exits explicitly, because the open socket of a server that does not answer would keep this process alive.
 process.exit(await main(process.argv.slice(2)));
 
 async function main(parameters: string[]): Promise<number> {
@@ -68,7 +68,10 @@ async function main(parameters: string[]): Promise<number> {
   }
 }
 
-/** The program `scripts/trunkline` runs the platform itself, so a call arrives here only with more words. */
+/**
+ * Reports the use of `start` with parameters. Without parameters, the shell script `scripts/trunkline` starts the
+ * platform itself, and this code does not run.
+ */
 function start(rest: readonly string[]): void {
   if (rest.some(asksForHelp)) console.log(START_HELP);
   else
@@ -107,7 +110,7 @@ async function admin([noun, ...rest]: string[]): Promise<number> {
   return 0;
 }
 
-/** Loaded on demand: operators' commands do not wait for modules that only deploy needs. */
+/** Runs a command for apps. Its modules are loaded only here, so that operators' commands do not wait for them. */
 async function forApps(parameters: string[]): Promise<void> {
   const commands = await import("./cli/commands.ts");
   const { commandList, findCommand, groupHelp, helpOf, unknownCommand } = commands;

@@ -1,18 +1,18 @@
-/** Finds misspelled settings: variables that look like settings but that nothing reads. */
+/** Finds misspelled settings: environment variables that look like settings but that no code reads. */
 import { nearestName } from "../schemas/nearest-name.ts";
 import type { Config } from "./config.ts";
 import { SETTING_NAMES } from "./settings.ts";
 
 /**
- * Variables of nats.conf and nats-cluster.conf, of the command line, and prefixes of those that tests and benchmarks
- * use.
+ * Other valid variables: those of nats.conf, of nats-cluster.conf and of the command line, and those with the
+ * prefixes of tests and benchmarks.
  */
 const OTHERS =
   /^TRUNKLINE_(NATS_(NAME|LISTEN|STORE|(SYSTEM_)?PASSWORD|ROUTES|(CLUSTER|MONITOR)_LISTEN)|IMAGE|API_URL|API_TOKEN|ACCOUNT_ID|TEST_.*|BENCH_.*)$/;
 /** Variables that Kubernetes sets in every container for a Service whose name begins with trunkline. */
 const SERVICE_LINK = /_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d+_(TCP|UDP|SCTP)(_.*)?)$/;
 
-/** Returns one line for each variable that looks like a setting but is none. */
+/** Returns one line for each variable that looks like a setting but is unknown. */
 export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
   return Object.entries(environment)
     .filter(([name, value]) => name.startsWith("TRUNKLINE_") && !isKnown(name, value))
@@ -22,7 +22,7 @@ export function unknownSettings(environment: NodeJS.ProcessEnv): string[] {
     );
 }
 
-/** Returns one line for each secret that no role of this process needs. */
+/** Returns one line for each secret in the environment that no role of this process needs. */
 export function needlessSettings({
   roles,
   secretsKeys,

@@ -1,4 +1,4 @@
-/** Reads this program's version where npm keeps it. */
+/** Reads this program's version from package.json. */
 import { readFileSync } from "node:fs";
 import { REPOSITORY } from "./tools.ts";
 

@@ -1,4 +1,4 @@
-/** Opens what a host needs to run agents: the actor kinds and the app processes that they use. */
+/** Opens the actor kinds and app processes that a host needs to run agents. */
 import type { Logger } from "pino";
 import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
 import type { EgressGuard } from "../egress/egress-guard.ts";
@@ -43,7 +43,7 @@ interface OpenAgentsParts {
 export interface OpenAgents {
   definitions: readonly AnyHostedDefinition[];
   processes: AppProcesses;
-  /** Ends all processes. The kinds have closed by then. */
+  /** Ends all app processes. Call it after the actor kinds have closed. */
   close(): Promise<void>;
 }
 

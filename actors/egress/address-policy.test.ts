@@ -209,7 +209,10 @@ describe("AddressPolicy", () => {
   });
 });
 
-/** Ways to write an IPv4 address that Chromium and the URL standard normalise (WHATWG URL, section 3.5). */
+/**
+ * Returns notations of one IPv4 address that Chromium and the URL standard normalise to its usual form (WHATWG URL,
+ * section 3.5).
+ */
 function formsOf([a, b, c, d]: [number, number, number, number]): string[] {
   const whole = ((a * 256 + b) * 256 + c) * 256 + d;
   const hex = (value: number) => `0x${value.toString(16)}`;
@@ -256,7 +259,7 @@ function randomRefusedIPv4(random: () => number): [number, number, number, numbe
   return [...head, byte()];
 }
 
-/** mulberry32: the same sequence in every run. */
+/** Generates pseudo-random numbers by the algorithm mulberry32. They are the same in every run. */
 function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

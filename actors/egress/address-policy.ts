@@ -1,31 +1,35 @@
 /**
- * Decides which IP addresses this service may connect to: public ones and those the operator opened, without those
- * the operator denied.
+ * Decides which IP addresses this service may connect to: public addresses and the ranges that the operator allowed,
+ * without the ranges that the operator denied.
  */
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
-/** The machine's own addresses are read again after this: reading costs 45 µs, more with many interfaces, and an address is seldom added. */
+/**
+ * After this time the policy reads the machine's own addresses again. Reading costs 45 µs, more with many interfaces,
+ * and machines seldom get a new address.
+ */
 export const EGRESS_OWN_ADDRESSES_KEPT_MS = 1_000;
 
 export interface AddressPolicy {
-  /** Why the address is refused, in a few words for the log, or nothing when it may be dialled. */
+  /** Returns in a few words for the log why the address is refused; undefined when the service may connect to it. */
   refusal(address: string): string | undefined;
 }
 
-/** The operator's own ranges, as CIDRs. */
+/** The IP ranges that the operator allows or denies, in CIDR notation. */
 export interface EgressRanges {
-  /** Open besides public addresses (`TRUNKLINE_EGRESS_ALLOW`). */
+  /** Ranges that are allowed in addition to public addresses (`TRUNKLINE_EGRESS_ALLOW`). */
   allow?: readonly string[];
-  /** Closed, even where `allow` opens them (`TRUNKLINE_EGRESS_DENY`). */
+  /** Ranges that are denied, even if `allow` contains them (`TRUNKLINE_EGRESS_DENY`). */
   deny?: readonly string[];
 }
 
 interface AddressPolicyOptions extends EgressRanges {
   /**
-   * Reads the addresses of this machine: services may listen there that a firewall hides from others.
-   * The policy reads them again every EGRESS_OWN_ADDRESSES_KEPT_MS, since the machine may be given another one.
+   * Reads the addresses of this machine. They are refused because services may listen there that a firewall hides
+   * from other machines. The policy reads them again every EGRESS_OWN_ADDRESSES_KEPT_MS, because the machine may get
+   * a new address.
    */
   ownAddresses?: () => readonly string[];
   /** Monotonic milliseconds. */
@@ -63,10 +67,14 @@ export function createAddressPolicy(options: AddressPolicyOptions = {}): Address
   }
 }
 
-/** IPv4-mapped IPv6 is the same host as its IPv4 address, and is judged as that. */
+/**
+ * Parses an address. An IPv4-mapped IPv6 address means the same host as its IPv4 address, so the function returns the
+ * IPv4 address.
+ */
 function parseAddress(text: string): Address {
   if (isIP(text) === 4) return ipaddr.IPv4.parse(text);
-  // ipaddr.js takes "::1.2.3.4" for a mapped address, but a connection goes to ::102:304: the URL parser writes it so.
+  // ipaddr.js parses "::1.2.3.4" as an IPv4-mapped address, but a connection would use the address ::102:304. The URL
+  // parser returns that form.
   const { hostname } = new URL(`http://[${text.replace(/%.*$/, "")}]/`);
   return ipaddr.process(hostname.slice(1, -1));
 }
@@ -76,7 +84,7 @@ function parseRange(text: string): Range {
     throw new Error(`Cannot read range "${text}": it is no CIDR such as 10.1.0.0/16 or fd00::/8`);
   }
   const [address, bits] = ipaddr.parseCIDR(text);
-  // Addresses are compared as IPv4, so a mapped range has to become IPv4 too.
+  // Addresses are compared as IPv4, so an IPv4-mapped range must be converted to IPv4 too.
   if (address.kind() === "ipv6" && bits >= 96 && "isIPv4MappedAddress" in address) {
     if (address.isIPv4MappedAddress()) return [address.toIPv4Address(), bits - 96];
   }
@@ -92,12 +100,15 @@ function isWithinAny(address: Address, ranges: readonly Range[]): boolean {
 }
 
 const GLOBAL_UNICAST = ipaddr.parseCIDR("2000::/3");
-/** NAT64's well-known prefix (RFC 6052): where there is only IPv6, every IPv4 site resolves to it. */
+/**
+ * The well-known prefix of NAT64 (RFC 6052). In an IPv6-only network the addresses of all IPv4 sites have this
+ * prefix.
+ */
 const NAT64 = ipaddr.parseCIDR("64:ff9b::/96");
-/** Public by its range, but a cloud answers its own machines there (Azure's wire server). */
+/** These addresses are in a public range, but a cloud serves its own machines there (Azure's wire server). */
 const CLOUD_SERVICES = ["168.63.129.16"];
 
-/** The IPv4 address a NAT64 gateway would connect to on behalf of this one. */
+/** Returns the IPv4 address to which a NAT64 gateway would connect for this IPv6 address. */
 function translatedAddress(address: Address): Address | undefined {
   if (!isWithin(address, NAT64)) return undefined;
   return new ipaddr.IPv4(address.toByteArray().slice(-4));
@@ -105,11 +116,11 @@ function translatedAddress(address: Address): Address | undefined {
 
 function rangeRefusal(address: Address): string | undefined {
   const range = address.range();
-  // 6to4, Teredo, local NAT64 and the like are named ranges too: nobody serves pages from them.
+  // Ranges such as 6to4, Teredo and local NAT64 have names too and are refused: no public site uses them.
   if (range !== "unicast") return `in the range ${range}`;
   if (CLOUD_SERVICES.includes(address.toString()))
     return "a service of the cloud around this machine";
-  // IANA has given out global unicast from 2000::/3 only; the rest holds IPv4-compatible and reserved forms.
+  // IANA assigns global unicast addresses from 2000::/3 only. The other addresses are IPv4-compatible or reserved.
   if (address.kind() === "ipv6" && !isWithin(address, GLOBAL_UNICAST))
     return "in the range reserved";
   return undefined;

@@ -4,7 +4,7 @@ import { BLOCKED_PORTS, isBlockedPort } from "./blocked-ports.ts";
 describe("blocked ports", () => {
   it("isBlockedPort() refuses what Node's own fetch refuses", async () => {
     for (const port of BLOCKED_PORTS.difference(new Set([0]))) {
-      // Node does not connect to such a port, so nothing has to listen there.
+      // Node refuses to connect to a blocked port, so the test needs no server there.
       const cause = await fetch(`http://127.0.0.1:${port}/`).catch((error: Error) => error.cause);
       expect(cause, String(port)).to.have.property("message", "bad port");
     }

@@ -1,4 +1,7 @@
-/** Ports a web page may not reach, since what listens there could take a request for its own protocol. */
+/**
+ * Returns whether web pages must not connect to the port, because a service on it could misread an HTTP request as
+ * its own protocol.
+ */
 
 export function isBlockedPort(port: number): boolean {
   return BLOCKED_PORTS.has(port);

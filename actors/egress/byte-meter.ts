@@ -1,4 +1,4 @@
-/** Counts the bytes one task moves over its sockets, and says when they are too many. */
+/** Counts the bytes that one task transfers over its sockets, and reports when the task exceeds its limit. */
 import type { Socket } from "node:net";
 
 export class ByteMeter {
@@ -12,7 +12,7 @@ export class ByteMeter {
     this.#bytesMax = bytesMax;
   }
 
-  /** Adds what moved on the socket since it was last counted. */
+  /** Adds the bytes that the socket transferred after its last count. */
   count(socket: Socket): void {
     const before = this.#counted.get(socket) ?? { received: 0, sent: 0 };
     const now = { received: socket.bytesRead, sent: socket.bytesWritten };

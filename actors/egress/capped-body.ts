@@ -1,6 +1,6 @@
 /**
- * An answer's body up to a bound, as a pipeline through a transform would give it; that costs a small page more than
- * its parsing.
+ * Streams the body of a response up to a size limit. A pipeline through a transform would do the same, but for a
+ * small page it costs more than parsing.
  */
 import { Readable } from "node:stream";
 import { systemError } from "./egress-error.ts";
@@ -10,8 +10,8 @@ export class CappedBody extends Readable {
   readonly #failure: (error: Error) => Error;
 
   /**
-   * `tooLarge` is the error past `bytesMax`; `failure` is what readers get of any error. Destroys its source with
-   * itself.
+   * `tooLarge` creates the error for a body larger than `bytesMax`. `failure` converts every error before readers get
+   * it. When this stream is destroyed, it destroys its source too.
    */
   constructor(
     source: Readable,

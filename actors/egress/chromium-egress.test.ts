@@ -14,7 +14,7 @@ import { authorizeContext } from "./authorize-context.ts";
 import { createEgressGuard, type EgressGuard } from "./egress-guard.ts";
 import { EgressProxy } from "./egress-proxy.ts";
 
-/** A page may reach 127.0.0.2 but not 127.0.0.1. */
+/** In these tests a page may connect to 127.0.0.2 but not to 127.0.0.1. */
 describe("Chromium behind an EgressProxy", function () {
   this.timeout(90_000);
   let inside: LoopbackServer;
@@ -56,7 +56,7 @@ describe("Chromium behind an EgressProxy", function () {
       headless: "shell",
       timeout: 80_000,
       args: [
-        // Chromium's sandbox does not run as root; the page is this file's own.
+        // Chromium's sandbox does not run as root. Disabling it is safe, because the test serves the page itself.
         ...(process.getuid?.() === 0 ? ["--no-sandbox"] : []),
         "--disable-gpu",
         "--proxy-server=http://127.0.0.1:9",
@@ -196,7 +196,7 @@ describe("Chromium behind an EgressProxy", function () {
     });
     datagrams.bind(0, "127.0.0.1");
     await once(datagrams, "listening");
-    // WebTransport exists in secure contexts only, which a loopback address is.
+    // WebTransport exists only in secure contexts; a page on a loopback address is one.
     await page.goto(`http://127.0.0.2:${open.port}/`);
     const { port } = datagrams.address();
     const transport = await page.evaluate(`(async () => {
@@ -215,7 +215,7 @@ describe("Chromium behind an EgressProxy", function () {
       return transport.ready.then(() => "open", () => "failed");
     })()`);
     datagrams.close();
-    // WebRTC's own TCP connections come to the proxy as well.
+    // The TCP connections of WebRTC go through the proxy as well.
     expect(proxy.failureOf(`https://127.0.0.1:${inside.port}`)).to.include({
       code: "address_refused",
     });

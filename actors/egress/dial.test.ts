@@ -4,7 +4,10 @@ import { startTcpServer } from "../../scripts/testing/loopback-server.ts";
 import { dial } from "./dial.ts";
 
 const signal = new AbortController().signal;
-/** No host answers at a documentation address: the SYN is lost, or the kernel refuses it at once. */
+/**
+ * An address that is reserved for documentation, so no host responds: the SYN is lost, or the kernel refuses the
+ * connection immediately.
+ */
 const SILENT = "192.0.2.1";
 
 describe("dial", () => {

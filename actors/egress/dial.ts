@@ -1,21 +1,27 @@
-/** Connects to the first of several checked addresses that answers. */
+/** Connects to the first of several checked addresses that accepts a connection. */
 import { connect, isIPv6, type Socket } from "node:net";
 
 /** Time after which a parallel attempt to the next address of a name starts (RFC 8305, section 8). */
 const EGRESS_ATTEMPT_MS = 250;
 
 interface DialOptions {
-  /** IP addresses, best first. No name is ever resolved here. */
+  /** IP addresses, best first. This module never resolves a name. */
   addresses: readonly string[];
   port: number;
-  /** Whether the socket stays writable after the other side has ended; a tunnel passes that on itself. */
+  /**
+   * Whether the socket stays writable after the other side has ended its stream. Tunnels need this: they forward the
+   * end themselves.
+   */
   allowHalfOpen: boolean;
   signal: AbortSignal;
-  /** The next address is tried beside those before it after this time. */
+  /** Time after which the next address is tried in parallel with the earlier ones. */
   attemptMs?: number;
 }
 
-/** Happy eyeballs (RFC 8305): attempts start one after the other, the first connection wins, the others are dropped. */
+/**
+ * Implements Happy Eyeballs (RFC 8305): attempts start one after the other, the first connection wins, and all other
+ * attempts are cancelled.
+ */
 export function dial(options: DialOptions): Promise<Socket> {
   const { port, allowHalfOpen, signal, attemptMs = EGRESS_ATTEMPT_MS } = options;
   const waiting = interleaveFamilies(options.addresses);
@@ -70,7 +76,10 @@ export function dial(options: DialOptions): Promise<Socket> {
   });
 }
 
-/** Alternates between the two families, the first answer's leading, so that one that is cut off costs one attempt. */
+/**
+ * Alternates between IPv4 and IPv6 addresses, beginning with the family of the first address. If one family is
+ * unreachable, that costs only one attempt.
+ */
 function interleaveFamilies(addresses: readonly string[]): string[] {
   const leading = isIPv6(addresses[0] ?? "");
   const first = addresses.filter((address) => isIPv6(address) === leading);
@@ -80,11 +89,14 @@ function interleaveFamilies(addresses: readonly string[]): string[] {
     .concat(second.slice(first.length));
 }
 
-/** A machine without IPv6 fails at once there, so the error of the other family counts. */
+/**
+ * Chooses the error to report. A machine without IPv6 fails immediately for IPv6 addresses, so a refused connection
+ * of the other family is more useful.
+ */
 function mostTelling(errors: readonly Error[]): Error | undefined {
   return errors.find((error) => "code" in error && error.code === "ECONNREFUSED") ?? errors.at(-1);
 }
 
 function ignore() {
-  // A dropped attempt may still fail; nobody waits for it.
+  // A cancelled attempt may still fail; no caller waits for its error.
 }

@@ -1,4 +1,4 @@
-/** Node's HTTP agents over the guard: every connection they make is one the guard has opened. */
+/** Node's HTTP agents on top of the egress guard: the guard opens every connection that they use. */
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Duplex } from "node:stream";
@@ -9,25 +9,25 @@ import type { EgressGuard } from "./egress-guard.ts";
 
 interface EgressAgentOptions {
   guard: EgressGuard;
-  /** Ends connecting when the owner of the agent is closed. */
+  /** Aborts connection attempts when the owner of the agent is closed. */
   signal: AbortSignal;
   /** Whether connections are kept for the next request to the same origin. */
   keepAlive: boolean;
   /**
-   * Idle connections to all origins together. Busy ones have no limit: in Node's agents a request past a limit waits
-   * where no signal reaches it, behind idle connections to other origins.
+   * Maximum idle connections to all origins together. Active connections have no limit: in Node's agents a request
+   * above a limit waits behind idle connections to other origins, and no signal can abort that wait.
    */
   idleMax: number;
 }
 
-/** The connection that one of Node's agents asks for. */
+/** The connection that an agent of Node requests. */
 interface Wanted {
   host?: string | null | undefined;
   port?: number | string | null | undefined;
   servername?: string | undefined;
 }
 
-// Node's own code destroys no socket when there is an error, and its types ask for one.
+// Type of the callback. Its types require a socket even with an error, but Node's own code then passes none.
 type Created = (error: Error | null, socket: Duplex) => void;
 
 export class EgressAgent extends HttpAgent {
@@ -53,7 +53,7 @@ export class EgressAgent extends HttpAgent {
 }
 
 interface EgressTlsAgentOptions extends EgressAgentOptions {
-  /** Certificate authorities in PEM; Node's own unless given. */
+  /** Certificate authorities in PEM format. By default those of Node are used. */
   ca?: string | undefined;
 }
 
@@ -67,7 +67,7 @@ export class EgressTlsAgent extends HttpsAgent {
 
   override createConnection(wanted: Wanted, created: Created): undefined {
     const { ca } = this.#options;
-    // Empty for an IP address, which RFC 6066 has no server name for.
+    // Empty for an IP address: RFC 6066 allows no server name for it.
     const { servername = "" } = wanted;
     connectFor(wanted, this.#options).then(
       (socket) => {
@@ -76,7 +76,8 @@ export class EgressTlsAgent extends HttpsAgent {
           ...{ socket, host, servername, ALPNProtocols: ["http/1.1"] },
           ...(ca && { ca }),
         });
-        // A request takes its connection when it can leave at once: until then it can still be taken back.
+        // A request gets its connection only after the TLS handshake, when it can be sent immediately. Until then the
+        // request can still be cancelled.
         const fail = (error: Error) => created(error, undefined as never);
         const stall = () => secure.destroy(systemError("ETIMEDOUT", "nothing moved for too long"));
         secure.once("error", fail).setTimeout(EGRESS_IDLE_MS, stall);
@@ -100,7 +101,10 @@ function agentOptions({ keepAlive }: EgressAgentOptions) {
   return { keepAlive, timeout: EGRESS_IDLE_MS };
 }
 
-/** For one more idle connection: the first of the origin that has been in the list for longest goes. */
+/**
+ * Makes room for one more idle connection: closes the first idle connection of the origin that has been in the list
+ * longest.
+ */
 function makeRoom({ freeSockets }: HttpAgent, { idleMax }: EgressAgentOptions): void {
   const idle = Object.values(freeSockets).flatMap((sockets = []) =>
     sockets.filter(({ destroyed }) => !destroyed),

@@ -1,4 +1,4 @@
-/** Why a target could not be reached: a message for the client, and the exact finding for the log. */
+/** Describes why a target could not be reached: a message for the client, and exact details for the log. */
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 
 export type EgressCode = Extract<
@@ -15,7 +15,7 @@ export type EgressCode = Extract<
   | "network_failed"
 >;
 
-/** The message is for the client; `detail` may name addresses of the inside and is for the log only. */
+/** The message is for the client. `detail` may name internal addresses, so it is only for the log. */
 export class EgressError extends ActorError {
   declare readonly code: EgressCode;
   readonly detail: string;
@@ -28,7 +28,7 @@ export class EgressError extends ActorError {
   }
 }
 
-/** Whatever a socket, a lookup or a parser threw, as an `EgressError` about `host`. */
+/** Converts an error of a socket, a lookup or a parser to an `EgressError` about `host`. */
 export function toEgressError(error: unknown, host: string): EgressError {
   if (error instanceof EgressError) return error;
   const systemCode = systemCodeOf(error);
@@ -39,7 +39,7 @@ export function toEgressError(error: unknown, host: string): EgressError {
   });
 }
 
-/** An error as the system's own calls throw it. */
+/** Creates an error in the form of Node's system errors. */
 export function systemError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
@@ -92,7 +92,7 @@ function codeOf(systemCode: string): EgressCode {
   }
 }
 
-/** OpenSSL's verification results, and Node's own for a name that does not match. */
+/** Whether the code is a verification result of OpenSSL, or Node's own code for a certificate with another name. */
 function isCertificateCode(systemCode: string): boolean {
   return (
     systemCode.includes("CERT") ||

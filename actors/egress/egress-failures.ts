@@ -1,15 +1,15 @@
-/** The failed requests of one task: a limited number, the latest of each kind and target. */
+/** Stores the failed requests of one task: a limited number, and only the latest for each kind and target. */
 import type { EgressCode, EgressError } from "./egress-error.ts";
 import type { EgressTarget } from "./egress-guard.ts";
 
-/** Failures of one task that are remembered, the latest of each kind and host. */
+/** Maximum failures stored for one task; only the latest for each kind and host is stored. */
 export const EGRESS_FAILURES_MAX = 100;
 
 export interface EgressFailure extends EgressTarget {
   code: EgressCode;
   /** For the client. */
   message: string;
-  /** For the log: it may name addresses of the inside. */
+  /** For the log only, because it may name internal addresses. */
   detail: string;
 }
 
@@ -18,7 +18,7 @@ export class EgressFailures {
 
   add({ host, port }: EgressTarget, { code, message, detail }: EgressError): void {
     const key = `${host}:${port} ${code}`;
-    // Set anew, so that the order is that of the latest.
+    // Deletes the entry before it is set again, so that the map is ordered by the time of the latest failure.
     this.#failures.delete(key);
     this.#failures.set(key, { host, port, code, message, detail });
     for (const oldest of this.#failures.keys()) {
@@ -32,7 +32,7 @@ export class EgressFailures {
     return [...this.#failures.values()];
   }
 
-  /** The latest about the address's host and port. */
+  /** Returns the latest failure for the host and port of the address. */
   of(address: string): EgressFailure | undefined {
     if (!URL.canParse(address)) return undefined;
     const target = targetOfUrl(new URL(address));

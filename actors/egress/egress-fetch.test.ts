@@ -305,7 +305,7 @@ describe("egressFetch", () => {
     await Promise.all(["g", "h", "i", "j"].map(note));
     await until("three are kept", () => origin.open() === 3);
     const accepted = origin.accepted();
-    // Answers may come in any order; who came first is idle for longest.
+    // Responses may arrive in any order. The connection of the first response is idle longest.
     for (const name of answered.slice(1)) await ask(name);
     expect(origin.accepted()).to.equal(accepted);
     await ask("a");

@@ -1,4 +1,7 @@
-/** Fetches a document for our own code under the same guard as browsers: each redirect is a new, checked connection. */
+/**
+ * Fetches documents for our own code with the same guard as for browsers. Each redirect opens a new, checked
+ * connection.
+ */
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { pipeline, type Readable, type Transform } from "node:stream";
@@ -28,19 +31,26 @@ export interface EgressFetchOptions {
   method?: string;
   headers?: Readonly<Record<string, string>>;
   body?: string | Uint8Array;
-  /** Bytes of the answer's body after decoding; past them the body fails with `transfer_too_large`. */
+  /** Maximum bytes of the response body after decoding. A larger body fails with `transfer_too_large`. */
   bytesMax?: number;
-  /** 0 gives a redirect back as it is, as does an answer without a Location. */
+  /**
+   * With 0, a redirect response is returned unchanged. A redirect response without a Location header is always
+   * returned unchanged.
+   */
   redirectsMax?: number;
   idleMs?: number;
   /**
-   * A GET or HEAD whose kept connection turned out closed, without a byte of an answer, is sent once more, over a new
-   * one: when this resolves with true, for who has promised a site a moment for each request, and at once for others.
+   * Decides whether a GET or HEAD request is sent once more over a new connection, after its kept-alive connection
+   * was closed without a byte of response. Without this function the request is repeated immediately. Callers that
+   * limit how often they send requests to a site pass it.
    */
   oneMore?: () => Promise<boolean>;
-  /** Called when a request could leave, which it does when this resolves: not at all where `signal` is aborted then. */
+  /**
+   * Called when the connection is ready. The request is sent when the promise resolves, unless `signal` is aborted by
+   * then.
+   */
   onSending?: () => Promise<void>;
-  /** Called when a request has left, each hop's own. */
+  /** Called when a request has been sent, also for each redirect. */
   onSent?: () => void;
 }
 
@@ -49,18 +59,21 @@ export interface EgressResponse {
   url: string;
   status: number;
   headers: Headers;
-  /** Decoded (gzip, deflate, br, zstd) and capped. Read it or destroy it, or its connection stays taken. */
+  /**
+   * The body, decoded (gzip, deflate, br, zstd) and limited in size. Read or destroy it; otherwise its connection
+   * stays open.
+   */
   body: Readable;
   redirects: number;
 }
 
-/** Connections for fetches that belong together, kept between them. */
+/** Kept-alive connections that a group of related fetches shares. */
 export class EgressAgents {
   readonly http: EgressAgent;
   readonly https: EgressTlsAgent;
   readonly #closing = new AbortController();
 
-  /** `idleMax` bounds those kept for each scheme; how many are in use is the affair of who fetches. */
+  /** `idleMax` limits the idle connections for each of http: and https:. The caller limits the connections in use. */
   constructor(options: { guard: EgressGuard; idleMax?: number; ca?: string }) {
     const { guard, idleMax = EGRESS_CONNECTIONS_MAX, ca } = options;
     const common = { guard, idleMax, keepAlive: true, signal: this.#closing.signal };
@@ -80,7 +93,10 @@ export class EgressAgents {
   }
 }
 
-/** Throws an `EgressError`, or the signal's reason; a body that fails on the way emits the same. */
+/**
+ * Throws an `EgressError`, or the reason of the aborted signal. If the body fails later, its stream emits an error of
+ * the same kinds.
+ */
 export async function egressFetch(
   url: string,
   options: EgressFetchOptions,
@@ -140,7 +156,7 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const sent = requestFor(hop, options);
-    // A request that has no connection yet says nothing when it is destroyed.
+    // Destroying a request that has no connection yet emits no event, so the promise is rejected here.
     const giveUp = () => reject(signal.reason);
     signal.addEventListener("abort", giveUp, { once: true });
     let answered = false;
@@ -160,7 +176,7 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
       sent.end(hop.body);
     };
     if (options.onSent) sent.once("finish", options.onSent);
-    // Without an answer before it, the other side switched protocols unasked.
+    // If the request closes without a response, the other side switched protocols without being asked.
     sent.once("close", () => {
       if (!answered) reject(systemError("ECONNRESET", "closed without an answer"));
     });
@@ -176,7 +192,7 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
     } catch (error) {
       signal.throwIfAborted();
       const failure = toEgressError(error, hop.url.hostname);
-      // A kept connection was closed by the other side just then: that says nothing about the target.
+      // The other side closed a kept-alive connection just before the request. That is no fault of the target.
       const isStale =
         sent.reusedSocket &&
         sent.socket?.bytesRead === readBefore &&
@@ -184,7 +200,8 @@ async function send(hop: Hop, options: EgressFetchOptions): Promise<IncomingMess
       const isIdempotent = hop.method === "GET" || hop.method === "HEAD";
       if (!isStale || !isIdempotent || resent) throw failure;
       if (hasLeft && options.oneMore && !(await options.oneMore())) throw failure;
-      // Other kept connections may be closed as well.
+      // The other side may have closed further kept-alive connections, so all idle connections are closed before the
+      // retry.
       closeIdle(options.agents);
     } finally {
       signal.removeEventListener("abort", giveUp);
@@ -225,7 +242,7 @@ function locationOf(answer: IncomingMessage): string | undefined {
   return REDIRECTS.has(answer.statusCode) ? answer.headers.location : undefined;
 }
 
-/** WHATWG Fetch, "HTTP-redirect fetch". */
+/** Builds the request for a redirect (WHATWG Fetch, "HTTP-redirect fetch"). */
 function nextHop(hop: Hop, status: number, url: URL): Hop {
   const headers = new Headers(hop.headers);
   const becomesGet =
@@ -263,7 +280,7 @@ function decodedBody(
 ): Readable {
   const decoder = isEmpty(answer, method) ? undefined : decoderFor(answer);
   const ended = () => {
-    // The error, if any, is the decoder's as well.
+    // Nothing to do: if there is an error, the decoder emits it too.
   };
   return new CappedBody(decoder ? pipeline(answer, decoder, ended) : answer, {
     bytesMax,
@@ -275,7 +292,7 @@ function decodedBody(
   });
 }
 
-/** Such a response has no body, whatever its Content-Encoding (RFC 9110, section 6.4.1). */
+/** Whether the response has no body, even if it has a Content-Encoding header (RFC 9110, section 6.4.1). */
 function isEmpty(answer: IncomingMessage, method: string): boolean {
   return (
     method === "HEAD" ||
@@ -295,7 +312,7 @@ function decoderFor(answer: IncomingMessage): Transform | undefined {
     case "br":
       return createBrotliDecompress();
     case "zstd":
-      // RFC 9659: no more memory than a window of 8 MB takes, whatever the frame asks for.
+      // Limits memory to a window of 8 MB (RFC 9659), even if the frame requests a larger window.
       return createZstdDecompress({ params: { [zlib.ZSTD_d_windowLogMax]: 23 } });
     default:
       return undefined;

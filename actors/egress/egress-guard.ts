@@ -1,4 +1,4 @@
-/** The one way out: opens connections to addresses that policy lets through, and to no others. */
+/** The only way to the network: opens connections only to addresses that the policy allows. */
 import type { Socket } from "node:net";
 import type { AddressPolicy } from "./address-policy.ts";
 import { isBlockedPort } from "./blocked-ports.ts";
@@ -6,19 +6,19 @@ import { dial } from "./dial.ts";
 import { toEgressError } from "./egress-error.ts";
 import { createResolver, type Lookup, refused } from "./resolver.ts";
 
-/** From the first dialled address to a connection over any of a name's. */
+/** Timeout from the first connection attempt until one of a name's addresses is connected. */
 const EGRESS_CONNECT_MS = 10_000;
-/** Addresses of one name that are dialled; all of its answers are checked. */
+/** Maximum addresses of one name to which connections are attempted. The policy checks all addresses of the name. */
 const EGRESS_ADDRESSES_MAX = 8;
 
 export interface EgressTarget {
-  /** A name or an IP address as `URL.hostname` has it; IPv6 may stand in brackets. */
+  /** A name or an IP address in the form of `URL.hostname`; IPv6 addresses may be in brackets. */
   host: string;
   port: number;
 }
 
 export interface EgressGuard {
-  /** A connection to the target over an address that was checked; throws an `EgressError`. */
+  /** Opens a connection to the target over a checked address; throws an `EgressError`. */
   connect(target: EgressTarget, options: ConnectOptions): Promise<Socket>;
 }
 

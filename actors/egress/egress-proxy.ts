@@ -1,4 +1,7 @@
-/** A forward proxy for one browser context: all that the context fetches passes the guard here, and is counted. */
+/**
+ * A forward proxy for one browser context. All requests of the context go through the guard here, and their bytes are
+ * counted.
+ */
 import { randomBytes, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -31,7 +34,7 @@ import {
 import { carry } from "./tunnel.ts";
 import { type TunnelHold, TunnelHolds } from "./tunnel-holds.ts";
 
-/** A site that exists only behind one proxy. */
+/** A site that exists only behind this proxy: the proxy itself answers its requests. */
 export interface LocalSite {
   readonly host: string;
   answer(url: URL, request: IncomingMessage, response: ServerResponse): void;
@@ -39,26 +42,35 @@ export interface LocalSite {
 
 export interface EgressProxyOptions {
   guard: EgressGuard;
-  /** Bytes a task may move, both ways together; past them everything is cut until the next `begin`. */
+  /**
+   * Maximum bytes that one task may send and receive together. Past this limit the proxy closes all connections and
+   * refuses requests until the next `begin`.
+   */
   bytesMax?: number;
-  /** Requests and tunnels at once; one more is answered 503. */
+  /** Maximum parallel requests and tunnels. The proxy answers further ones with 503. */
   connectionsMax?: number;
-  /** After how long without a byte a connection is cut. */
+  /** Time without a byte after which a connection is closed. */
   idleMs?: number;
 }
 
 /**
- * The address at which a browser shows its credentials once (authorize-context.ts). No such name can exist (RFC
- * 6761).
+ * The address to which a browser sends its credentials once (authorize-context.ts). No real host can have this name
+ * (RFC 6761).
  */
 export const AUTHORIZE_URL = "http://trunkline-egress.invalid/";
 
 export class EgressProxy {
   /** The value for Chromium's `proxyServer`. */
   readonly url: string;
-  /** Other processes of this machine could use the port; who does not know these is answered 407. */
+  /**
+   * Credentials of the browser, because other processes of this machine could use the port. The proxy answers
+   * requests without these credentials with 407.
+   */
   readonly credentials: { username: string; password: string };
-  /** Makes the credentials known to the browser. The proxy asks for credentials only after this. Called once. */
+  /**
+   * Gives the credentials to the browser. The proxy calls this function once, before it sends its first challenge for
+   * credentials.
+   */
   introduce: () => Promise<void> = async () => {};
 
   readonly #server: Server;
@@ -75,7 +87,7 @@ export class EgressProxy {
   readonly #tunnelHolds = new TunnelHolds();
   /** Both sides' open sockets. */
   readonly #sockets = new Set<Duplex>();
-  /** Requests and tunnels under way, and the clients' connections that wait for an answer. */
+  /** Open requests and tunnels. `#answering` holds the connections of clients that wait for a response. */
   #active = 0;
   readonly #answering = new WeakSet<Socket>();
   #introduced: Promise<void> | undefined;
@@ -113,7 +125,8 @@ export class EgressProxy {
       single: new EgressAgent({ ...common, keepAlive: false, idleMax: 0 }),
     };
     this.#server = server;
-    // Sizes are bounded; dropping the headers past a count in silence would change the request.
+    // No limit on the number of headers: their total size is limited, and Node would silently drop headers above a
+    // number, which changes the request.
     server.maxHeadersCount = 0;
     server.maxConnections = 2 * connectionsMax;
     server.on("connection", (socket: Socket) => this.#watch(socket));
@@ -124,7 +137,7 @@ export class EgressProxy {
     );
   }
 
-  /** Bytes of the task so far, as they went over the connections to the targets. */
+  /** Bytes that the task has transferred so far, measured on the connections to the targets. */
   get bytes(): { received: number; sent: number } {
     return { received: this.#meter.received, sent: this.#meter.sent };
   }
@@ -134,33 +147,41 @@ export class EgressProxy {
     return this.#failures.list();
   }
 
-  /** The latest failure about the host and port of an address, to tell a refused document from a dead one. */
+  /**
+   * Returns the latest failure for the host and port of an address. It shows whether the proxy refused a document or
+   * the host was unreachable.
+   */
   failureOf(address: string): EgressFailure | undefined {
     return this.#failures.of(address);
   }
 
-  /** A new task of the same tenant in the same context: counters and failures start from nothing. */
+  /** Starts a new task of the same tenant in the same context. It resets the counters and the failures. */
   begin({ bytesMax = this.#bytesMax }: { bytesMax?: number } = {}): void {
     this.#meter.begin(bytesMax);
     this.#failures.clear();
   }
 
-  /** Lets a request over http: that carries the mark leave only as it says, until the mark is disposed of. */
+  /**
+   * Lets requests over http: that carry this mark leave only when `request` allows it, until the mark is disposed of.
+   */
   mark(request: MarkedRequest): Mark {
     return this.#marked.add(request);
   }
 
-  /** Answers requests for the site's host, so that they leave for no network. */
+  /** Answers requests for the host of the site itself, so that they reach no network. */
   serve(site: LocalSite): void {
     this.#site = site;
   }
 
-  /** Asks before anything more goes through a tunnel to the address's host and port, until it is disposed of. */
+  /**
+   * Registers `hold`, which must agree before more bytes go through a tunnel to the host and port of the URL, until
+   * the result is disposed of.
+   */
   holdTunnels(url: URL, hold: TunnelHold): Disposable {
     return this.#tunnelHolds.add(targetOfUrl(url), hold);
   }
 
-  /** Ends listening and every connection at once. */
+  /** Stops listening and closes every connection immediately. */
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort(new Error("The proxy is closed"));
@@ -176,7 +197,8 @@ export class EgressProxy {
 
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     if (this.#answering.has(request.socket)) {
-      // Browsers do not pipeline, and Node does not say when a queued response is given up.
+      // The client sent a request before the response to the last one. Browsers do not pipeline, and Node does not
+      // report when a client cancels a queued response.
       request.socket.destroy();
       return;
     }
@@ -227,7 +249,7 @@ export class EgressProxy {
     const leave = () => leaving.abort(new Error("The client has left"));
     client.on("error", () => {});
     client.once("close", leave);
-    // A client that hangs up before the tunnel exists does not need it any more.
+    // If the client closes its connection before the tunnel exists, the tunnel is not needed any more.
     client.once("end", leave);
     if (!this.#isAuthorized(request)) {
       await this.#challengeable(request);
@@ -270,16 +292,14 @@ export class EgressProxy {
     );
   }
 
-  /**
-   * Resolves when a browser could answer a challenge, which is once it has shown the credentials for the first time.
-   */
+  /** Resolves when a browser can answer a challenge: after it has received the credentials of the proxy. */
   async #challengeable({ url }: IncomingMessage): Promise<void> {
     if (url === AUTHORIZE_URL) return;
     this.#introduced ??= this.introduce().catch(() => {}); // Then the answer is no.
     await this.#introduced;
   }
 
-  /** Whether the task may have one more request or tunnel; tells `failed` if not. */
+  /** Returns whether the task may open one more request or tunnel. If not, passes the error to `failed`. */
   #admit(failed: (error: EgressError) => void): boolean {
     if (this.#meter.exceeded) {
       failed(tooLarge("refused after the cap was passed"));
@@ -303,20 +323,20 @@ export class EgressProxy {
   }
 
   #record(target: EgressTarget, error: unknown): EgressError {
-    // Whatever fails after the cap was passed fails for that.
+    // After the byte limit is exceeded, every failure is reported as `transfer_too_large`.
     const cause = this.#meter.exceeded ? tooLarge("cut after the cap was passed") : error;
     const failure = toEgressError(cause, target.host);
     if (!this.#closing.signal.aborted) this.#failures.add(target, failure);
     return failure;
   }
 
-  /** The guard, its sockets being ours to close. */
+  /** Wraps the guard so that this proxy tracks each socket and can close it. */
   #watched(guard: EgressGuard): EgressGuard {
     return {
       connect: async (target, options) => {
         const socket = await guard.connect(target, options);
         this.#watch(socket);
-        // The task may have ended, or the client left, at the very moment the connection came.
+        // While the connection was opened, the task may have ended or the client may have left.
         if (!this.#closing.signal.aborted && !options.signal.aborted && !this.#meter.exceeded) {
           return socket;
         }

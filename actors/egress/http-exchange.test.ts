@@ -135,7 +135,7 @@ describe("HttpExchange", () => {
     await using origin = await startTcpServer((socket) => {
       let served = false;
       socket.on("data", () => {
-        // Like an origin whose idle timeout ended while the request was in flight.
+        // Behaves like an origin whose idle timeout ends while a request is on its way.
         if (served) {
           socket.resetAndDestroy();
           return;

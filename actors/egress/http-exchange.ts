@@ -1,4 +1,4 @@
-/** Passes one request in absolute form on to its origin, and the answer back, both streamed. */
+/** Forwards one request in absolute form to its origin, and streams the response back. */
 
 import type { ServerResponse } from "node:http";
 import {
@@ -21,18 +21,21 @@ export interface HttpExchange {
   url: URL;
   agents: { kept: Agent; single: Agent };
   idleMs: number;
-  /** Decides when the request may leave. */
+  /** If set, it decides when the request may be sent. */
   marked: MarkedRequest | undefined;
   /** Called whenever bytes moved on the connection to the origin. */
   moved: (socket: Socket) => void;
-  /** Called once if no complete answer will come. It answers in the origin's place if that is still possible. */
+  /**
+   * Called once if no complete response will arrive. If possible, the function then sends an error response to the
+   * client.
+   */
   failed: (error: unknown) => void;
 }
 
-/** Methods a request may be sent again for (RFC 9110, section 9.2.1), when a kept connection turns out closed. */
+/** Methods that may be sent again (RFC 9110, section 9.2.1) if the origin has closed a kept-alive connection. */
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Starts an exchange. It reports its end by `moved` and `failed` alone. */
+/** Starts an exchange. Its end is reported only by calls of `moved` and `failed`. */
 export function exchange(passage: HttpExchange): void {
   new Exchange(passage).start();
 }
@@ -40,9 +43,12 @@ export function exchange(passage: HttpExchange): void {
 class Exchange {
   readonly #passage: HttpExchange;
   readonly #hasBody: boolean;
-  /** A request that cannot be sent twice never travels on a connection that its origin may be about to close. */
+  /**
+   * Whether the request may be sent twice. If not, it never uses a kept-alive connection, which its origin may be
+   * about to close.
+   */
   readonly #repeatable: boolean;
-  /** The client has left, or knows how the exchange ended: later events no longer matter. */
+  /** The client has left, or the exchange has reported its end. Later events are ignored. */
   #over = false;
   #upstream: ClientRequest | undefined;
 
@@ -76,7 +82,7 @@ class Exchange {
     else this.#takeBack();
   }
 
-  /** Ends the exchange without blame of its target. */
+  /** Ends the exchange without recording a failure of its target. */
   #takeBack(): void {
     this.#over = true;
     answerFailure(this.#passage.response, notWanted());
@@ -117,12 +123,12 @@ class Exchange {
       if (this.#over || settled) return;
       settled = true;
       const isStale = sent.reusedSocket && socketOf(sent).bytesRead === readBefore;
-      // Once, over a connection of its own, which is no reused one.
+      // Retries once over a connection of its own, which is never a reused one.
       if (this.#repeatable && isStale && isClosed(error)) this.#startOn(agents.single);
       else this.#fail(error);
     });
     sent.once("close", () => {
-      // An answer that switches protocols unasked ends so, without any other event.
+      // If the origin switches protocols without being asked, "close" is the only event.
       if (!settled) this.#fail(systemError("ECONNRESET", "closed without an answer"));
     });
   }
@@ -144,7 +150,7 @@ class Exchange {
     try {
       response.writeHead(answer.statusCode ?? 0, answer.statusMessage ?? "", headers);
     } catch (error) {
-      // Node's parser reads a few bytes in headers that it does not write.
+      // Node's parser accepts a few bytes in headers that Node refuses to write.
       this.#fail(error);
       answer.destroy();
       return;

@@ -1,4 +1,7 @@
-/** Headers that a proxy forwards: all but those of one connection (RFC 9110, section 7.6.1). */
+/**
+ * Selects the headers that a proxy forwards: all except those that belong to one connection (RFC 9110, section
+ * 7.6.1).
+ */
 import { MARK_HEADER } from "./marked-requests.ts";
 
 /** Names and values alternate, as in Node's `rawHeaders`, so that order, case and repetition survive. */
@@ -14,12 +17,16 @@ const HOP_BY_HOP = new Set([
   "trailer",
   "transfer-encoding",
   "upgrade",
-  // Never passed on: the one would be read as if we had said it, the other is between a browser and us.
+  // These two are never forwarded. In a response, the first would look like a label of this proxy. The second is only
+  // for the browser and this proxy.
   EGRESS_FIELD.toLowerCase(),
   MARK_HEADER,
 ]);
 
-/** The headers without hop-by-hop ones, those `Connection` names, any `Proxy-…`, and those in `without`. */
+/**
+ * Returns the headers without hop-by-hop headers, headers that `Connection` names, all `Proxy-…` headers, and those
+ * in `without`.
+ */
 export function endToEndHeaders(headers: RawHeaders, without: readonly string[] = []): RawHeaders {
   const dropped = new Set([...without, ...namedByConnection(headers)]);
   return pairsOf(headers)
@@ -46,7 +53,7 @@ function namedByConnection(headers: RawHeaders): string[] {
     .filter((name) => !FRAMING.has(name));
 }
 
-/** A sender may not talk us out of these by naming them in `Connection`. */
+/** These headers are forwarded even if the sender names them in `Connection`. */
 const FRAMING = new Set(["content-length", "host", "content-encoding", "content-type"]);
 
 function pairsOf(headers: RawHeaders): [string, string][] {

@@ -1,15 +1,21 @@
-/** Requests that a browser marks. Their owner decides when each may leave, and is notified when it has left. */
+/**
+ * Requests that a browser marks. The owner of a mark decides when each request may be sent, and is notified when it
+ * was sent.
+ */
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
-/** Passed on to nobody (http-headers.ts). */
+/** The header that carries the mark. The proxy does not forward it (http-headers.ts). */
 export const MARK_HEADER = "x-trunkline-mark";
 const MARK_BYTES = 16;
 
 export interface MarkedRequest {
-  /** Whether it may be made; asked again where it comes again, or its connection turns out closed. */
+  /**
+   * Decides whether the request is admitted. Called again if the browser repeats the request or if its connection
+   * turns out to be closed.
+   */
   admit(): Promise<boolean>;
-  /** Asked with a connection at hand: whether it leaves then, when this resolves. */
+  /** Called when a connection is ready. Decides whether the request is sent as soon as the promise resolves. */
   mayLeave(): Promise<boolean>;
   /** Called each time it has left. */
   onSent(): void;
@@ -20,7 +26,7 @@ export interface Mark extends Disposable {
   value: string;
 }
 
-/** `unknown` is marked for somebody who has left: nobody wants an answer. */
+/** `unknown`: the owner of the mark has already left, so no client needs a response. */
 export type Marked = MarkedRequest | "unknown" | undefined;
 
 export class MarkedRequests {

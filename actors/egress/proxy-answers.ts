@@ -1,4 +1,4 @@
-/** The forward proxy's own messages on the wire: how it reads a CONNECT, and how it answers in an origin's place. */
+/** The forward proxy's own messages on the wire: parses a CONNECT target, and responds in place of an origin. */
 import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { EgressError } from "./egress-error.ts";
@@ -13,7 +13,7 @@ export function basicAuthorization(credentials: { username: string; password: st
   return `Basic ${Buffer.from(`${username}:${password}`).toString("base64")}`;
 }
 
-/** `host:port` of a CONNECT (RFC 9110, section 9.3.6), the host normalised as in a URL. */
+/** Parses `host:port` of a CONNECT request (RFC 9110, section 9.3.6) and normalises the host as in a URL. */
 export function parseAuthority(authority: string): EgressTarget | undefined {
   const parts = /^(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@[\]\\]+):(\d{1,5})$/.exec(authority);
   if (parts?.[1] === undefined || Number(parts[2]) > 65_535) return undefined;
@@ -23,13 +23,14 @@ export function parseAuthority(authority: string): EgressTarget | undefined {
 
 export function answerFailure(response: ServerResponse, failure: EgressError): void {
   if (response.headersSent) {
-    // Half an answer must not look like a whole one.
+    // A partial response must not look complete, so the connection is closed.
     response.destroy();
     return;
   }
   const status = statusOf(failure);
   const type = { "Content-Type": "text/plain; charset=utf-8", Connection: "close" };
-  // Named, since the origin's own, on which an earlier try may have failed, would be taken else.
+  // The status text is set explicitly. Otherwise Node would use the text of the origin, set by an earlier attempt
+  // that failed.
   response.writeHead(status, STATUS_CODES[status] ?? "", { ...type, ...labelsOf(failure) });
   response.end(`${failure.message}\n`);
 }
@@ -45,7 +46,7 @@ export function statusOf({ code }: EgressError): number {
   return code === "navigation_timed_out" ? 504 : 502;
 }
 
-/** Tells the proxy's answers from an origin's with the same status. */
+/** Returns the header that distinguishes responses of the proxy from responses of an origin with the same status. */
 export function labelsOf({ code }: EgressError): Record<string, string> {
   return { [EGRESS_FIELD]: code === "address_refused" ? "refused" : code };
 }
@@ -55,7 +56,7 @@ export function tooLarge(detail: string): EgressError {
   return new EgressError("transfer_too_large", message, detail);
 }
 
-/** The answer to a request whose client has left or whose moment has passed. */
+/** Returns the error for a request whose client has left or whose permission to be sent has expired. */
 export function notWanted(): EgressError {
   const message = "Cannot fetch: the request was cancelled";
   return new EgressError("connection_closed", message, "it was taken back");

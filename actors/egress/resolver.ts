@@ -1,19 +1,19 @@
-/** Turns a name into addresses that were all checked, so that the dialled one is a checked one. */
+/** Resolves a name to addresses and checks all of them, so that connections go only to checked addresses. */
 import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { AddressPolicy } from "./address-policy.ts";
 import { EgressError, systemError, toEgressError } from "./egress-error.ts";
 
-/** A name's lookup; the system's own patience is 10 s and more a server. */
+/** Timeout for the lookup of a name. The system's own timeout is 10 s or more for each DNS server. */
 const EGRESS_RESOLVE_MS = 5_000;
 /** A DNS answer is reused for this long, because a page opens several connections to a host within a second. */
 export const EGRESS_NAME_KEPT_MS = 10_000;
 export const EGRESS_NAMES_MAX = 1_000;
 
-/** All addresses of a name, best first. */
+/** Looks up all addresses of a name, best first. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
-/** All addresses of a host, each of which may be dialled; throws an `EgressError` when any may not. */
+/** Resolves to all addresses of a host. Throws an `EgressError` if the policy refuses any of them. */
 export type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 export interface ResolverOptions {
@@ -26,7 +26,7 @@ export interface ResolverOptions {
 
 interface Answer {
   addresses: Promise<readonly string[]>;
-  /** Until when it is used again; a lookup under way is always shared. */
+  /** Time until which the result is reused. Parallel requests always share a running lookup. */
   expiresAt: number;
 }
 
@@ -77,7 +77,7 @@ export function createResolver(options: ResolverOptions): Resolve {
   }
 }
 
-/** Looks a name up in the system, /etc/hosts included. */
+/** Looks up a name with the system resolver, including /etc/hosts. */
 async function lookupAll(name: string): Promise<string[]> {
   const answers = await systemLookup(name, { all: true, order: "verbatim" });
   return answers.map((answer) => answer.address);
@@ -91,7 +91,7 @@ export function refused(host: string, detail: string): EgressError {
   );
 }
 
-/** The promise's outcome, unless the signal is aborted first. */
+/** Settles like the promise, unless the signal is aborted first. */
 function withinSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);

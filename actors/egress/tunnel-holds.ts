@@ -1,17 +1,22 @@
-/** The holders of tunnels to a target. A tunnel's content cannot be read, only cut off. */
+/**
+ * Stores which holders control tunnels to a target. They cannot read the content of a tunnel; they can only close it.
+ */
 import type { EgressTarget } from "./egress-guard.ts";
 
 export interface TunnelHold {
-  /** Whether the browser's bytes may pass. If not, its tunnel is closed. */
+  /** Whether bytes of the browser may be forwarded. If not, the tunnel is closed. */
   mayPass(): boolean;
-  /** The target closed a tunnel without a response to the last request, which a browser would send again. */
+  /**
+   * Called when the target closed a tunnel without responding to the last request. A browser would send that request
+   * again.
+   */
   onUnanswered(): void;
 }
 
 export class TunnelHolds {
   readonly #holds = new Map<string, Set<TunnelHold>>();
 
-  /** From now on, until it is disposed of. */
+  /** Adds a hold for the target. It applies until the result is disposed of. */
   add(target: EgressTarget, hold: TunnelHold): Disposable {
     const key = keyOf(target);
     const holds = this.#holds.get(key) ?? new Set();

@@ -2,26 +2,34 @@
 import type { Socket } from "node:net";
 import type { TunnelHold } from "./tunnel-holds.ts";
 
-/** Fewer are no answer: an alert that ends a TLS connection has 31 at most, the shortest head of HTTP more. */
+/**
+ * Fewer bytes than this are not counted as a response: an alert that ends a TLS connection has at most 31 bytes, and
+ * the shortest head of an HTTP response has more.
+ */
 const EGRESS_ANSWER_BYTES_MIN = 32;
 
 export interface Tunnel {
   client: Socket;
-  /** Opened with `allowHalfOpen`, as is every socket of Node's HTTP server. */
+  /** This socket must be opened with `allowHalfOpen`, as every socket of Node's HTTP server is. */
   upstream: Socket;
   idleMs: number;
-  /** Called whenever bytes moved on the upstream connection. It destroys both sides if there were too many. */
+  /**
+   * Called whenever bytes were transferred on the upstream connection. The function destroys both sides if the task
+   * exceeded its limit.
+   */
   moved: (upstream: Socket) => void;
   /** Holders that must agree before the client's bytes are forwarded. */
   holds: () => readonly TunnelHold[];
 }
 
 export function carry({ client, upstream, idleMs, moved, holds }: Tunnel): void {
-  /** When the client last sent bytes to the upstream; undefined when it will send no more. */
+  /**
+   * Bytes that the upstream had sent when the client last sent bytes to it. Undefined after the upstream has ended.
+   */
   let readBefore: number | undefined;
   pump(client, upstream);
   pump(upstream, client);
-  // Bytes either way are read from or written to the upstream, so its idle time is the tunnel's.
+  // Bytes in both directions pass the upstream socket, so its idle timeout is enough for the whole tunnel.
   client.setTimeout(0);
   upstream.setTimeout(idleMs, () => upstream.destroy());
 
@@ -40,7 +48,7 @@ export function carry({ client, upstream, idleMs, moved, holds }: Tunnel): void 
     };
     if (source.readableEnded) end();
     else source.once("end", end);
-    // The side that fails tells the other by closing; "close" follows every "error".
+    // When one side fails, the other side is closed too. "close" follows every "error".
     source.on("error", () => {});
     source.once("close", (failed) => {
       moved(upstream);
@@ -57,7 +65,7 @@ export function carry({ client, upstream, idleMs, moved, holds }: Tunnel): void 
     upstream.destroy();
   }
 
-  /** Before the client knows that it was closed. */
+  /** Notifies the holders of an unanswered request, before the client learns that the tunnel was closed. */
   function tellUnanswered() {
     const isAnswered =
       readBefore === undefined || upstream.bytesRead - readBefore >= EGRESS_ANSWER_BYTES_MIN;
@@ -65,7 +73,7 @@ export function carry({ client, upstream, idleMs, moved, holds }: Tunnel): void 
     if (!isAnswered) for (const hold of holds()) hold.onUnanswered();
   }
 
-  /** The target may still read the remaining bytes, unless it never reads. */
+  /** Closes the target after it has read the remaining bytes, or after the idle timeout if it does not read. */
   function drain(target: Socket) {
     target.setTimeout(idleMs, () => target.destroy());
     target.destroySoon();

@@ -35,7 +35,9 @@ describe("ActorHost", function () {
   });
   after(() => world[Symbol.asyncDispose]());
 
-  /** A call as any NATS tool makes it, to where the mapping takes it. */
+  /**
+   * Sends a call to `actor.<kind>.<key>`, as any NATS tool can. A host forwards the call to the subject of the shard.
+   */
   const ask = (tail: string, payload: unknown, timeoutMs = 20_000) =>
     world.bus.request(
       `actor.${tail}`,
@@ -256,7 +258,7 @@ describe("ActorHost", function () {
     const { client } = world;
     const outcomes = await Promise.all(
       Array.from({ length: 300 }, async (_, index) => {
-        // Some come while the ones before them are being committed.
+        // Some calls come while the commit of earlier calls is in flight.
         await new Promise((resolve) => setTimeout(resolve, index % 17));
         if (index % 10 === 9) {
           return refusalOf(client.call(probe, "misspelled", "misspell", {})).then(() => 0);

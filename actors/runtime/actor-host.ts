@@ -1,6 +1,6 @@
 /**
- * Runs the actors of the shards that this process owns: takes their messages from the bus and brings their effects
- * back.
+ * Runs the actors of the shards that this process owns: takes their messages from the bus, and stores and sends the
+ * effects.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -40,7 +40,7 @@ export interface ActorHostParts {
   definitions: readonly AnyActorDefinition[];
   /** Kinds whose messages run an app's code. */
   hosted?: readonly AnyHostedDefinition[];
-  /** The start of this host's id, for operators. */
+  /** The first part of this host's id, by which operators recognize the host. */
   hostName: string;
   /** Limit of the bytes of rows in memory. Default: ACTIVATION_BYTES_MAX. */
   rowBytesMax?: number;
@@ -141,7 +141,7 @@ export class ActorHost {
     return this.#callsInFlight;
   }
 
-  /** Joins the hosts: takes a lease, and then the shards that fall to it. */
+  /** Joins the hosts: takes a lease, and then the shards that the placement assigns to this host. */
   async start(): Promise<void> {
     const { bus } = this.#parts;
     const journals = await Promise.all(
@@ -343,7 +343,7 @@ export class ActorHost {
     else void owned.then((sure) => respond(sure ? answer : { misdirected: true }));
   }
 
-  /** Answers at once where the lease or the shard's loss decides; else reads the epoch. */
+  /** Decides immediately if the lease surely holds or the shard is lost; otherwise reads the epoch from the bus. */
   #owns(shard: Shard): boolean | Promise<boolean> {
     if (shard.status === "gone") return false;
     if (this.#surelyOwns(shard)) return true;
@@ -366,7 +366,8 @@ export class ActorHost {
   }
 
   async #confirm(shard: Shard): Promise<boolean> {
-    // Reads of this turn share it. A later read needs a new answer: one from before it arrived proves nothing.
+    // All reads of this turn of the event loop share one check. A later read needs a new check, because another host
+    // may have taken the shard after the last one.
     await nextTurn();
     shard.confirmation = undefined;
     try {
@@ -386,7 +387,7 @@ export class ActorHost {
   }
 }
 
-/** The part that belongs to the shard's state bucket. */
+/** Returns the part that belongs to the state bucket of the shard. */
 function ofBucket<T>(buckets: readonly T[], shard: number): T {
   const one = buckets[shard % buckets.length];
   if (one === undefined) throw new Error("Cannot host actors: there is no state bucket");

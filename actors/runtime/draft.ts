@@ -1,4 +1,4 @@
-/** One transition while a handler builds it: the state, rows, sends and reminders as they will be. */
+/** One transition while a handler builds it: the new state, rows, sends and reminders. */
 import type { DeepReadonly, Envelope } from "../../schemas/contract.ts";
 import type { HandlerContext } from "./kinds/define-actor.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Calls and mail in any order, sent twice, too late, again after a lost answer or to handlers that fail, on hosts
- * that go at any step.
+ * Tests calls and mail in random order. Messages are sent twice, too late, again after a lost answer, or to handlers
+ * that fail, and hosts end at any step.
  */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
@@ -21,13 +21,16 @@ import { ServiceCounts } from "./observe/service-counts.ts";
 const CLIENTS = 12;
 const CALLS_PER_CLIENT = 40;
 const KEYS = ["a", "b", "c", "d"];
-/** A host that is cut off keeps its shards from the others for the rest of its lease. */
+/**
+ * Limits the hosts that break, because a disconnected host keeps its shards from the other hosts until its lease
+ * ends.
+ */
 const HOSTS_BROKEN = 6;
 const TRY_MS = 250;
-/** Longer than all of those hosts together keep a shard from a call. */
+/** Longer than all broken hosts together can keep a shard from a call. */
 const CALL_MS_MAX = 60_000;
 
-/** A client that numbers its calls as ours does, and sends each as often as chance has it. */
+/** A client that numbers its calls as our clients do, and sends each call a random number of times. */
 class RepeatingClient {
   readonly #bus: Bus;
   readonly #random: SeededRandom;
@@ -64,7 +67,10 @@ class RepeatingClient {
     return reply;
   }
 
-  /** Sends it now and again, at times several times at once, and at times forgets the first answer. */
+  /**
+   * Sends a call repeatedly until it is answered. Sometimes sends two copies at the same time, and sometimes ignores
+   * the first answer.
+   */
   async #untilAnswered(subject: string, payload: string): Promise<Record<string, number>> {
     let ignored = this.#random.chance(0.2) ? 1 : 0;
     const look = async () => {
@@ -78,7 +84,7 @@ class RepeatingClient {
     return until(`an answer from ${subject}`, look, CALL_MS_MAX);
   }
 
-  /** Undefined where nobody answered, or one that sends callers elsewhere. */
+  /** Returns undefined if nobody answered, or if the answer refers the caller to another host. */
   async #ask(subject: string, payload: string): Promise<Record<string, number> | undefined> {
     try {
       const answer = await this.#bus.request(subject, payload, { timeoutMs: TRY_MS });
@@ -155,7 +161,7 @@ async function runClient(
   }
 }
 
-/** Hosts come, leave, and have their connections closed under them in the middle of whatever they do. */
+/** Starts and stops hosts, and closes the connections of hosts in the middle of their work. */
 async function breakHosts(world: World, random: SeededRandom, done: () => boolean): Promise<void> {
   for (let hosts = 0; hosts < HOSTS_BROKEN && !done(); hosts++) {
     const bus = await Bus.connect({ url: world.url, name: "goes" });
@@ -181,7 +187,7 @@ async function checkEffects(world: World, history: Operation<number, number>[]):
   const read = (key: string) => world.client.call(ledger, key, "read", {});
   const posted = (key: string) =>
     history.filter((one) => one.key.startsWith("ledger.") && one.key.endsWith(`>${key}`));
-  // A host that was cut off keeps its shards, and with them what they have yet to send, for the rest of its lease.
+  // A disconnected host keeps its shards, and the mail that their actors have not sent yet, until its lease ends.
   for (const key of KEYS) {
     await until(`all that was posted to ${key} is there`, async () => {
       const { received } = await read(key);

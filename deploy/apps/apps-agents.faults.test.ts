@@ -1,4 +1,4 @@
-/** A query of an agent's tables that never ends. */
+/** Tests a query of an agent's tables that never ends. */
 import { expect } from "chai";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** Each path is a step of the test, done inside of the app. */
+/** Each path is one step of the test, which runs inside the app. */
 const BUNDLE = `
 import { ApiError, ArtifactsError } from "trunkline/agents";
 
@@ -128,7 +128,7 @@ const STEPS = {
         await asked("/artifacts/namespaces/space/repos"),
         await asked("/artifacts/namespaces/SPACE/repos"),
         await asked("/artifacts/usage"),
-        // A token of another namespace is as unknown here as one that does not exist.
+        // A token of another namespace gets the same answer as a token that does not exist.
         await asked("/artifacts/namespaces/space/tokens/" + id, "DELETE"),
       ],
       listed: listed.result.map(({ namespace }) => namespace),

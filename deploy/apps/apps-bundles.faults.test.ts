@@ -14,7 +14,8 @@ describe("the upkeep of apps", function () {
     }
     const { body } = await platform.deploy("again", code("first"));
     expect(body.result.versions.at(-1).number).to.be.greaterThan(1);
-    // The removal of the old bundle has run once the next version has been removed too.
+    // The deletion of an old bundle is a task. When this deploy has removed the next old version too, the first
+    // deletion has run.
     await platform.deploy("again", code("last"));
     const version = body.result.serving_version;
     await platform.rest("POST", "/apps/again/rollback", { version });

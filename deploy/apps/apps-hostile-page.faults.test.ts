@@ -12,7 +12,7 @@ import { selfSignedCertificate } from "../../scripts/testing/self-signed-certifi
 import { until } from "../../scripts/testing/until.ts";
 import { findChromium } from "../../scripts/tools.ts";
 
-/** Says what its page is to do by what it is asked for. Whatever comes to it, it shows. */
+/** The hostile app. The requested path selects the page that it returns, or it returns the request's headers. */
 const HOSTILE = `
 const page = (text, headers = {}) => new Response("<!doctype html><title>hostile</title><body>" + text, {
   headers: { "content-type": "text/html", ...headers },
@@ -40,7 +40,10 @@ export default {
 };
 `;
 
-/** The worst that an operator may choose: apps below our own name, so that their pages are of one site with ours. */
+/**
+ * The worst configuration that an operator may choose: apps are below the platform's own host name, so that browsers
+ * treat their pages as same-site.
+ */
 const HOST = "trunkline.localhost";
 
 describe("a hostile page of an app while a person is signed in", function () {
@@ -118,7 +121,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     return ours.url().endsWith("/profile/password");
   }
 
-  /** Code of a page, where it stands as `given` what it is to work with. */
+  /** Runs code in a page. The code can use `given`. */
   const run = (page: Page, code: string, given: unknown = null) =>
     page.evaluate(`(async (given) => { ${code} })(${JSON.stringify(given)})`);
   const textOf = (page: Page) => run(page, "return document.body.innerText");
@@ -133,7 +136,7 @@ describe("a hostile page of an app while a person is signed in", function () {
       paths.map((path) => url + path),
     );
     expect(read).to.equal("");
-    // Nor do cookies open what tokens are for, where nothing is read of the answer.
+    // The API accepts tokens only: cookies do not open it, even for a request whose response the page cannot read.
     await ours.goto(`${url}/v4/accounts`);
     expect(await textOf(ours)).to.include('"success":false');
   });
@@ -238,7 +241,7 @@ describe("a hostile page of an app while a person is signed in", function () {
       await ours.goto(`${url}/profile/clients`);
       await run(ours, "setTimeout(() => { location.href = given; })", path);
       await until("it is there", () => ours.url() === path);
-      // The address is there before the page is.
+      // The URL changes before the page is loaded.
       const shown = await until("it shows what it was sent", async () => {
         const text = String(await run(ours, "return document.body?.innerText"));
         return text.includes('"host"') && text;
@@ -261,7 +264,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     const answer = await ours.goto(below("/password"));
     expect(answer?.status()).to.equal(401);
     expect(answer?.headers()["www-authenticate"]).to.equal(undefined);
-    // At its own origin it may: nobody else is there.
+    // At its own origin the app may register a worker, because no other app or page uses this origin.
     const own = await run(
       hostile,
       `await navigator.serviceWorker.register("/worker.js");

@@ -5,7 +5,7 @@ import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { InstalledPackages } from "../../scripts/testing/installed-app.ts";
 import { type LoopbackServer, startHttpServer } from "../../scripts/testing/loopback-server.ts";
 
-/** The newest of each when the test was written. */
+/** The newest version of each library when this test was written. */
 const VERSIONS = {
   "@ai-sdk/openai": "3.0.141",
   "@anthropic-ai/sdk": "1.14.0",
@@ -18,7 +18,7 @@ const VERSIONS = {
   zod: "4.6.7",
 };
 
-/** One call of each library, in an app of its own; `REMOTE` stands for the API that the library is for. */
+/** One call of each library, in a separate app. `REMOTE` is replaced by the URL of the simulated API. */
 const LIBRARIES: Record<string, { code: string; answers: unknown }> = {
   ai: {
     code: `import { generateText } from "ai"; import { createOpenAI } from "@ai-sdk/openai";
@@ -128,7 +128,7 @@ const MESSAGE = {
   usage: { input_tokens: 1, output_tokens: 1 },
 };
 
-/** Stands for the APIs, and refuses what their clients would not send. */
+/** Simulates the APIs, and refuses requests that their clients would not send. */
 async function answerAsRemote(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { headers, url } = request;
   const say = (status: number, body: unknown) =>

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { AppScene } from "../../scripts/testing/app-scene.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** Tells somebody outside what it does, and goes on when that one has answered. */
+/** Calls a server outside for each request, and continues when that server has answered. */
 const CODE = `
 export default {
   async fetch(request, env) {

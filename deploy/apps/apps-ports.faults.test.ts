@@ -11,7 +11,7 @@ import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { RoleProcess } from "../../scripts/testing/role-process.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** Shows what it is sent, and sets the cookie that it is asked for. */
+/** Returns the URL and the cookies that it receives, and sets the cookie in the parameter `set`. */
 const CODE = `
 import { Agent, routeAgentRequest } from "trunkline/agents";
 export class Room extends Agent {}

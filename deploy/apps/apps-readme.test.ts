@@ -66,6 +66,6 @@ describe("a first app", function () {
   });
 });
 
-/** Each with what it reads from its document, and the lines it goes on over. */
+/** Splits a script into commands. A command includes its here-document and its continuation lines. */
 const commandsOf = (script: string): string[] =>
   script.match(/(?:.*<<'END'\n[\s\S]*?\nEND|(?:.*\\\n)*.+)(?=\n)/g) ?? [];

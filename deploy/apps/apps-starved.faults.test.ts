@@ -6,10 +6,13 @@ import { AppScene } from "../../scripts/testing/app-scene.ts";
 import { until } from "../../scripts/testing/until.ts";
 
 const AGENTS = 400;
-/** Answers before the host stops, so that agents are being opened then. */
+/** Number of answers after which the host is stopped. At that time, other agents are still being opened. */
 const BEFORE = 40;
 const STOP_MS = LEASE_TTL_MS + 600;
-/** The longest call, in those of a host that never stops, besides the stop itself. */
+/**
+ * With the stop, the longest call may take this many times as long as the longest call without a stop, plus the time
+ * of the stop.
+ */
 const LONGER_MAX = 2.5;
 
 const CODE = `
@@ -42,7 +45,7 @@ describe("a host that gets no processor for longer than its lease", function () 
   });
   after(() => scene?.[Symbol.asyncDispose]());
 
-  /** Calls fresh agents at once. Resolves with the answers and the longest time of a call. */
+  /** Calls new agents concurrently. Resolves with the answers and the longest duration of a call. */
   async function callAll(name: string, answered: (count: number) => void = () => {}) {
     let [count, longest] = [0, 0];
     const startedAt = performance.now();
@@ -94,7 +97,7 @@ describe("a host that gets no processor for longer than its lease", function () 
     console.log(
       `      longest call ${usual} ms undisturbed, ${longest} ms with a stop of ${STOP_MS} ms`,
     );
-    // A call that had run twice would count 2.
+    // An agent whose call ran twice would return 2.
     expect([...undisturbed.answers, ...starved.answers]).to.deep.equal([
       '200 {"count":1}',
       '200 {"count":1}',

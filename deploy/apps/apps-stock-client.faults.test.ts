@@ -8,7 +8,7 @@ import { InstalledPackages } from "../../scripts/testing/installed-app.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { findChromium } from "../../scripts/tools.ts";
 
-/** The newest of each when the test was written. */
+/** The newest version of each package when this test was written. */
 const VERSIONS = { agents: "0.32.0", partysocket: "1.3.0", react: "19.3.1", "react-dom": "19.3.1" };
 
 /** The code of the client library's documentation, without host or protocol. */
@@ -119,7 +119,7 @@ describe("a stock client on an app's own origin", function () {
     expect(names).to.include("127.0.0.1 tl_session");
     const own = cookies.find(({ domain }) => domain === "localhost");
     expect(own).to.deep.include({ httpOnly: true, value: "secret" });
-    // The other app, by all that it can try.
+    // The other app tries all it can to read or set the first app's cookie.
     expect(await shown(`${urls.two}/sent`)).to.equal("none");
     expect(await page.evaluate("document.cookie")).to.equal("");
     await page.evaluate("document.cookie = 'sid=planted; path=/'");

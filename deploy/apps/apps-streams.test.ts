@@ -1,6 +1,6 @@
 /**
- * Answers of apps that go on: each part reaches the client when it is made, and each side hears when the other
- * leaves.
+ * Tests streamed responses of apps: the client receives each part when the app writes it, and each side notices when
+ * the other stops.
  */
 
 import { expect } from "chai";
@@ -24,7 +24,7 @@ export class Teller extends Agent {
       this.slow += 1;
       await new Promise((resolve) => setTimeout(resolve, 2_000));
     }
-    // A body that nobody reads stays in the process as long as its request.
+    // Reads the body: while it is unread, it stays in the process for as long as its request runs.
     if (pathname.endsWith("/takes")) await request.arrayBuffer();
     else if (request.method === "POST") {
       this.told.push(searchParams.get("text"));

@@ -147,7 +147,7 @@ describe("tokens that an app is sent", function () {
     expect(answers).to.deep.equal([true, false, false, false]);
   });
 
-  /** A client that the person allows what it asks for. */
+  /** Registers an OAuth client and grants it all scopes that it requests. */
   async function authorize(person: Person) {
     const scopes = ["openid", "artifacts.read"];
     const made = await platform.rest("POST", "/oauth_clients", {

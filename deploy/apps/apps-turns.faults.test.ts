@@ -1,4 +1,7 @@
-/** Kills, stops and rolls what agents run on, and counts the turns of each event: one, whatever is lost. */
+/**
+ * Kills, stops and rolls the processes that agents run on, and counts the turns of each event. There must be exactly
+ * one, whatever process is lost.
+ */
 import { expect } from "chai";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { LEASE_TTL_MS } from "../../schemas/limits.ts";
@@ -8,9 +11,9 @@ import { TurnLoad } from "../../scripts/testing/turn-load.ts";
 
 const SERVERS = 3;
 const FAULTS_SHOWN = 10;
-/** Faults of one run, taken from the shuffled list. A longer run by hand takes more. */
+/** Number of faults in one run. Set the variable for a longer run by hand. */
 const FAULTS_MAX = Number(process.env.TRUNKLINE_CHAOS_FAULTS ?? 3);
-/** Answered events after each fault. */
+/** Number of events that are answered after each fault. */
 const EVENTS_BETWEEN = 40;
 const STOP_MS_MAX = 2 * LEASE_TTL_MS;
 

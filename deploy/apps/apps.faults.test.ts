@@ -1,6 +1,6 @@
 /**
- * Kills what apps run on in the middle of a storm of webhooks: each event is there once, and sockets show what is
- * stored.
+ * Kills the processes that apps run on while many webhooks arrive. Afterwards, each event must be stored exactly one
+ * time, and sockets must show the stored state.
  */
 import { expect } from "chai";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
@@ -19,13 +19,13 @@ const FAULTS_SHOWN = 10;
 /** Events between two faults. */
 const EVENTS_BETWEEN = 60;
 const BUS_AWAY_MS_MAX = 1_500;
-/** Of an app's process, on a machine that does much else. */
+/** Time limit for the start of an app's process on a busy machine. */
 const START_MS_MAX = 60_000;
 
 const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
 
 describe("apps under faults", function () {
-  // On a machine that does much else the start alone takes a minute.
+  // On a busy machine, the start alone takes a minute.
   this.timeout(600_000);
   before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
 
@@ -71,7 +71,7 @@ describe("apps under faults", function () {
 
 const FAULTS = {
   async process(scene: AppScene, _storm: AppStorm, random: SeededRandom) {
-    // After a host has left, the next one starts the app at the next request for its code.
+    // After a host was lost, the next host starts the app only when its code is requested.
     const running = await until(
       "the app's code runs",
       async () => {
@@ -90,7 +90,7 @@ const FAULTS = {
     const gateway = random.pick(scene.gateways);
     const agents = storm.lose(gateway);
     await scene.killGateway(gateway);
-    // Clients come again where somebody is there.
+    // The clients of this gateway reconnect to other gateways.
     await Promise.all(agents.map((agent) => storm.watch(agent)));
     scene.later(scene.restartGateway(gateway));
   },
@@ -104,11 +104,11 @@ const FAULTS = {
   },
 };
 
-/** A process twice: it is what dies by itself. */
+/** Kills a process twice, because processes are the part most likely to crash in use. */
 const KILLED = ["process", "host", "gateway", "bus", "process"] as const;
 
 async function deploy({ platform }: AppScene): Promise<void> {
-  // A secret is of an app that need not be there yet.
+  // A secret can be set before its app exists.
   const put = await platform.rest("PUT", `/apps/${STORM_APP}/secrets/HOOK`, {
     value: STORM_SECRET,
   });

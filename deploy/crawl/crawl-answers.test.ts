@@ -39,7 +39,7 @@ describe("crawl results and events", function () {
     expect(events.at(-1)?.event).to.equal("finished");
     const whole = { id, status: "completed", total: PAGES + 2, finished: PAGES + 2 };
     expect(events.at(-1)?.data).to.deep.include(whole);
-    // A client that follows an ended crawl gets its end.
+    // A client that starts to follow a crawl after its end still gets the event `finished`.
     expect((await follow(id)).at(-1)?.event).to.equal("finished");
   });
 
@@ -68,7 +68,7 @@ describe("crawl results and events", function () {
     expect(answers).to.be.at.least(4);
   });
 
-  /** Resolves with all events, until the program says that there are no more. */
+  /** Follows a crawl until its event stream ends. Resolves with all its events. */
   async function follow(crawl: string) {
     const { authorization: headers, crawlsUrl } = scene;
     const response = await fetch(`${crawlsUrl}/${crawl}/events`, { headers });

@@ -96,7 +96,8 @@ describe("crawl of a hostile site", function () {
   });
 
   it("ends if sitemaps list themselves and others endlessly", async () => {
-    // The nesting limit ends it. If each sitemap lists many, CRAWL_SITEMAPS_MAX does.
+    // In this crawl SITEMAP_NESTING_MAX ends the reading. If each sitemap listed many others, CRAWL_SITEMAPS_MAX
+    // would end it.
     const site = await sites.endlessSitemaps(2);
     const { summary } = await crawl(site);
     expect(summary).to.deep.include({ status: "completed", total: 1 });
@@ -158,7 +159,7 @@ describe("crawl of a hostile site", function () {
   });
 
   it("continues after pages that crash their browser, and fails no other page", async () => {
-    // The latest browser is that of a page that is alone.
+    // Kills the browser that was started last. If a page is loaded in a separate browser, it is that one.
     const endBrowser = () => {
       const [latest] = scene.pidsOf("browser").flatMap(childrenOf).toReversed();
       if (latest !== undefined) process.kill(latest, "SIGKILL");

@@ -81,7 +81,7 @@ describe("crawl under faults", function () {
     const seen = readAll(rendered.id);
     const cancelled = await start("cancelled");
     await further(cancelled);
-    // The crawl would end before the next process is ready.
+    // The cancel does not wait until the killed process is replaced: by then the crawl would have ended.
     const killed = scene.killOne("actors");
     const cancelledAt = await cancel(cancelled.id);
     await killed;
@@ -100,8 +100,8 @@ describe("crawl under faults", function () {
     for (const record of await scene.records(cancelled.id)) {
       expect(record.status, record.url).to.not.equal("queued");
     }
-    // The bus is killed too, so a worker may learn of the cancel late. A host with a delay has granted a few turns
-    // when a process dies.
+    // A worker may learn of the cancel late, because the bus is killed too. Then it may still make the few requests
+    // that were granted at a host with a delay.
     const after = site.requests.filter(
       ({ job, host, at }) => job === cancelled.name && host !== FAST_HOST && at > cancelledAt,
     );
@@ -151,7 +151,10 @@ describe("crawl under faults", function () {
     };
   }
 
-  /** Resolves with the time of the acknowledgement. A cancel whose reply was lost is a conflict later. */
+  /**
+   * Cancels a crawl. Resolves with the time at which the cancel was acknowledged. If the reply of the first attempt
+   * was lost, the next attempt gets a conflict, which counts too.
+   */
   function cancel(id: string): Promise<number> {
     const look = async () => {
       const answer = await scene.ask(`/${id}`, "DELETE").catch(() => {});

@@ -19,7 +19,7 @@ import {
   SECRETS,
 } from "../../scripts/testing/manifests.ts";
 
-/** Every optional part, with values that the schema bounds at both ends. */
+/** Values that enable every optional part of the chart, within the bounds of the schema. */
 const EVERYTHING = {
   image: { repository: "registry.example.com/trunkline", tag: "1.2.3", pullSecrets: ["registry"] },
   publicUrl: "https://trunkline.example.org",
@@ -45,7 +45,7 @@ const EVERYTHING = {
 };
 
 describe("the Helm chart", function () {
-  // The first build of helm takes a minute of processor time.
+  // The first build of helm takes a minute of processor time, so the timeout is long.
   this.timeout(600_000);
   let program: string;
 
@@ -286,7 +286,7 @@ function specOf(objects: KubernetesObject[], kind: string, name: string): any {
   return found.spec;
 }
 
-/** Returns the environment that the container of a role gets, with Secrets in place. */
+/** Returns the environment variables of a role's container. The values of Secrets are filled in. */
 function environmentOf(objects: KubernetesObject[], role: string): Record<string, string> {
   const map = objects.find(({ kind }) => kind === "ConfigMap");
   const environment = { ...imageEnvironment(), ...(map?.data as Record<string, string>) };

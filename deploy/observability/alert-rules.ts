@@ -1,4 +1,4 @@
-/** Reads the alerts that are shipped for Prometheus. */
+/** Reads the alert rules for Prometheus from the repository. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -28,7 +28,7 @@ export function alertRules() {
   return File.parse(parse(text)).groups.flatMap((group) => group.rules);
 }
 
-/** Returns how long a rule must be true before it fires. */
+/** Returns the time in seconds for which a rule's condition must be true before the alert fires. */
 export function forSeconds({ for: time = "0s" }: { for?: string | undefined }): number {
   const unit = time.slice(-1) as keyof typeof SECONDS;
   return Number(time.slice(0, -1)) * SECONDS[unit];

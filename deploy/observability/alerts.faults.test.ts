@@ -26,15 +26,18 @@ const STEP_S = 15;
 const HOUR_S = 3_600;
 const rules = alertRules().map((rule) => ({ ...rule, forSeconds: forSeconds(rule) }));
 
-/** What a scene changes before each scrape. `step` counts from 0. */
+/** Changes the scene before each scrape. `step` is the number of the scrape, counted from 0. */
 type Act = (step: number) => unknown;
 
-/** The registry of one process, as its roles fill it, and the conditions that a test brings about. */
+/** The metrics registry of one simulated process, and functions that create the conditions of a test. */
 class Scene {
   readonly registry = new Registry();
   readonly clock = new SkippingClock({ stands: true });
   readonly #ends = [exposeMeter(this.registry)];
-  /** Shards with a host. A scene without hosts shows neither this figure nor the number of shards. */
+  /**
+   * Returns the number of shards that have a host. A scene without hosts exposes neither this metric nor the number
+   * of all shards.
+   */
   openShards = () => SHARDS;
 
   constructor({ hasHosts = true } = {}) {
@@ -43,7 +46,7 @@ class Scene {
     this.gauge("actors_shards", () => this.openShards());
   }
 
-  /** Shows a figure that a role reads where it has it. */
+  /** Exposes a metric whose value a real role would read from its own state. */
   gauge(...[name, value]: [Parameters<typeof exposeGauge>[1], () => number]): void {
     exposeGauge(this.registry, name, value);
   }
@@ -91,7 +94,7 @@ describe("alerts", function () {
   });
   afterEach(() => scene.end());
 
-  /** Expects that the last scrape makes these alerts fire, and no others. */
+  /** Expects that after the last scrape exactly these alerts fire. */
   async function expectAlerts(scrapes: readonly Scrape[], ...alerts: string[]): Promise<void> {
     const fired = await promcheck.alerts(rules, scrapes);
     expect([...new Set(fired.map(({ alert }) => alert))].sort()).to.deep.equal(
@@ -170,12 +173,12 @@ describe("alerts", function () {
       const { streams } = world.bus.jetstream;
       await streams.purge(STREAMS.dead);
       await streams.update(STREAMS.appLogs, { max_bytes: 4_000 });
-      // The stream drops its oldest lines, so that it stays as full as it can be.
+      // When this stream is full, it drops its oldest lines, so it stays nearly full.
       await publish(world, "applog.x", 200);
       scene.clock.skip(STEP_S * 1_000);
       await expectAlerts(await scene.record(300), "StreamNearlyFull");
       await streams.purge(STREAMS.appLogs);
-      // No process with the role browser is left, so none shows its browsers.
+      // No process with the role browser is left, so the metric `browsers` is missing.
       await publish(world, "task.render.interactive", LANE_TASKS_MAX / 2 + 1);
       scene.clock.skip(STEP_S * 1_000);
       await expectAlerts(await scene.record(60), "LaneNearlyFull", "NoBrowser");
@@ -240,7 +243,7 @@ describe("alerts", function () {
     collectDefaultMetrics({ register: scene.registry });
     let shown = "";
     await until("the delay is known", async () => {
-      // Node measures from the second tick of 10 ms after the last scrape.
+      // Node measures the event loop's delay from the second tick of 10 ms after the last scrape.
       await turnFor(40);
       const end = performance.now() + 600;
       while (performance.now() < end);

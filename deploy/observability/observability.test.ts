@@ -10,7 +10,7 @@ import { alertRules } from "./alert-rules.ts";
 
 const read = (file: string) => readFileSync(join(import.meta.dirname, file), "utf8");
 
-/** Labels that Prometheus adds to what it scrapes. */
+/** Labels that Prometheus adds to scraped metrics. */
 const SCRAPED = ["job", "instance"];
 
 const rules = alertRules();
@@ -42,9 +42,9 @@ describe("what is shipped for monitoring", () => {
     for (const { name } of await registry.getMetricsAsJSON()) labelsOf.set(name, SCRAPED);
   });
 
-  /** Returns the faults of an expression: its syntax, and names and labels that no process shows. */
+  /** Returns the faults of an expression: syntax errors, and metric names and labels that no process exposes. */
   function faultsOf(expression: string): string[] {
-    // Grafana replaces its variables before it asks.
+    // Grafana replaces its variables before it sends a query to Prometheus.
     const text = expression.replaceAll("$__rate_interval", "1m");
     const found: string[] = [];
     const shown = new Set<string>();

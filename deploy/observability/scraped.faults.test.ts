@@ -24,7 +24,7 @@ describe("metrics of a running platform", function () {
   after(() => platform?.[Symbol.asyncDispose]());
 
   const scrape = () => platform.instance.metrics();
-  /** Resolves once the series whose text begins so have counted at least this much together. */
+  /** Waits until the sum of all series that begin with this text is at least `least`. */
   const counts = (series: string, least = 1) =>
     until(
       series,
@@ -51,7 +51,7 @@ describe("metrics of a running platform", function () {
     await counts('trunkline_commits_total{outcome="stored"}');
     await counts("trunkline_commit_actors_total");
     await counts("trunkline_commit_seconds_count");
-    // A host that is slow at its start may lose its lease and take all of them again.
+    // At least all shards: a host that is slow at its start may lose its lease and take all shards again.
     await counts("trunkline_shard_takeovers_total{", SHARDS);
   });
 

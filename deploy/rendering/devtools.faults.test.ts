@@ -1,4 +1,7 @@
-/** Kills the processes under DevTools sessions: what a client then sees is true, and what can go on goes on. */
+/**
+ * Kills processes while they serve DevTools sessions. Clients must then see the correct state, and sessions that can
+ * continue must continue.
+ */
 import { once } from "node:events";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,13 +29,14 @@ describe("DevTools sessions on several machines", function () {
       TRUNKLINE_ROLES: roles,
       TRUNKLINE_NATS_URL: nats.url,
       TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
-      // Tests ask again and again whether a session has ended.
+      // No limit on requests, because the tests poll whether a session has ended.
       TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
     });
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-devtools-"));
-    // Browsers run as another user where we are root, and have their profiles in here.
+    // If the test runs as root, browsers run as another user. Their profiles are in this folder, so that user must be
+    // able to read it.
     await chmod(folder, 0o755);
     nats = await startNats();
     [first, actors, browser] = await Promise.all([
@@ -114,7 +118,7 @@ describe("DevTools sessions on several machines", function () {
 
   it("a gateway killed: its client finds its pages at another, and a session without one ends", async () => {
     const id = await begin(first);
-    // Long enough to connect on a slow machine.
+    // Without a client this session ends after ten seconds, which are enough to connect on a slow machine.
     const leaving = await begin(first, 10_000);
     const cdp = await connect(first, id);
     const { targetId } = await cdp.openPage();

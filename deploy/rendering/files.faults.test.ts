@@ -1,4 +1,7 @@
-/** Kills the processes under a request with files: another worker has them too, and a lost gateway leaves nothing. */
+/**
+ * Kills processes while they serve a request with files. Another worker must get the files too, and a killed gateway
+ * must leave nothing behind.
+ */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +33,8 @@ describe("files in progress on several machines", function () {
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-files-"));
-    // Browsers run as another user where we are root, and have their profiles in here.
+    // If the test runs as root, browsers run as another user. Their profiles are in this folder, so that user must be
+    // able to read it.
     await chmod(folder, 0o755);
     nats = await startNats();
     actors = await start("actors", "actors");
@@ -53,7 +57,7 @@ describe("files in progress on several machines", function () {
     return instance;
   }
 
-  /** Two documents, of which the second waits long enough to break something meanwhile. */
+  /** Prints two documents. The second one waits for 5 s, which leaves time to kill a process. */
   async function print({ url }: RoleProcess) {
     const form = new FormData();
     const waiting = {

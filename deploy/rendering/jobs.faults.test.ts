@@ -1,4 +1,7 @@
-/** Kills every process under rendering jobs: each ends once, with a whole result and a signed webhook. */
+/**
+ * Kills every process while rendering jobs run. Each job must end exactly once, with a complete result and a signed
+ * webhook.
+ */
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
@@ -13,7 +16,10 @@ import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { until } from "../../scripts/testing/until.ts";
 
 const JOBS = 24;
-/** A job takes seconds, and some of its tries take ten times as long; a busy machine multiplies both. */
+/**
+ * Timeout for all jobs. A job takes seconds, some of its attempts take ten times as long, and a busy machine
+ * multiplies both.
+ */
 const JOBS_MS_MAX = 400_000;
 const AGAIN_MS = 100;
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -44,7 +50,7 @@ describe("rendering jobs under faults", function () {
       response.end();
     }, "127.0.0.2");
     started.defer(() => receiver.close());
-    // The gateway seals the secrets of webhooks, and the hosts of actors open them.
+    // The key for secrets. The gateway seals the secrets of webhooks with it, and the hosts of actors open them.
     const environment = { TRUNKLINE_SECRETS_KEY: newSecretKey() };
     scene = started.use(await CrawlScene.start({ seed, actors: 2, browsers: 2, environment }));
   });
@@ -89,7 +95,7 @@ describe("rendering jobs under faults", function () {
     return JSON.parse(bytes.toString()).result.id;
   }
 
-  /** Asserts that every job is completed, and that its result is a PDF of its own page. */
+  /** Asserts that every job is completed, and that its result is a PDF of the page that the job requested. */
   async function expectWhole(ids: readonly string[]): Promise<void> {
     for (const [index, id] of ids.entries()) {
       const job = await until(

@@ -10,7 +10,10 @@ import { childrenOf } from "../../scripts/testing/process-children.ts";
 import { RoleProcess } from "../../scripts/testing/role-process.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** Long enough to break something meanwhile, and short beside what any of these tests may take. */
+/**
+ * A page that takes 5 s: enough time to kill a process meanwhile, but short compared with the timeouts of these
+ * tests.
+ */
 const SLOW = { html: "<h1>Hello</h1>", waitForTimeout: 5_000 };
 
 interface Span {
@@ -38,7 +41,8 @@ describe("PDFs in progress", function () {
     });
     receiver = await listen(server, "127.0.0.1");
     folder = await mkdtemp(join(tmpdir(), "trunkline-pdfs-"));
-    // Browsers run as another user where we are root, and have their profiles in here.
+    // If the test runs as root, browsers run as another user. Their profiles are in this folder, so that user must be
+    // able to read it.
     await chmod(folder, 0o755);
     nats = await startNats();
     instance = await RoleProcess.start("one", folder, {
@@ -94,8 +98,8 @@ describe("PDFs in progress", function () {
   });
 
   /**
-   * Asks for so many at once; `begun` resolves when browsers are at some of them, at two at least where so many were
-   * asked for.
+   * Requests `count` PDFs in parallel. `begun` resolves when browsers work on at least two of them, or on the only
+   * one.
    */
   async function print(count: number, headers: Record<string, string> = {}) {
     const { base_url, account_id, api_token } = await instance.credentials();
@@ -134,7 +138,7 @@ describe("PDFs in progress", function () {
     return killed;
   }
 
-  /** Tasks that the account has been told of. */
+  /** Returns the number of tasks that were reported to the account today. */
   async function used(): Promise<number> {
     const { base_url, account_id, api_token } = await instance.credentials();
     const response = await fetch(`${base_url}/accounts/${account_id}/browser-rendering/usage`, {

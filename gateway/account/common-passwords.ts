@@ -1,8 +1,14 @@
-/** Passwords that attackers try first (NIST SP 800-63B section 5.1.1.2): common ones, and the person's own address. */
+/**
+ * Rejects passwords that attackers try first (NIST SP 800-63B section 5.1.1.2): common passwords and the person's own
+ * address.
+ */
 
 let common: Promise<ReadonlySet<string>> | undefined;
 
-/** Some 49,000 entries in lower case. Loaded with the first new password: most gateways never need them. */
+/**
+ * Loads the list of about 49,000 common passwords, in lower case, when the first new password is checked. Most
+ * gateways never need it.
+ */
 async function loadCommon(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import("@zxcvbn-ts/language-common");
   return new Set(dictionary["passwords-common"]);
@@ -10,7 +16,8 @@ async function loadCommon(): Promise<ReadonlySet<string>> {
 
 export async function isCommonPassword(password: string, email: string): Promise<boolean> {
   const lower = password.toLowerCase();
-  // Attackers try "password1" and "Password1!" alike.
+  // Attackers try "password1" as well as "Password1!", so trailing characters that are neither letters nor digits are
+  // ignored.
   const bare = lower.replace(/[^\p{L}\p{N}]+$/u, "");
   const [name] = email.toLowerCase().split("@");
   if (lower === email.toLowerCase() || bare === name) return true;

@@ -58,7 +58,7 @@ describe("FailedAuthentications", () => {
     await guess("2001:db8::1", "x", AUTHENTICATION_FAILURES_MAX);
     expect(await refusal(begin("2001:db8::1", "x", "right"))).to.have.length(2);
     expect(await settle("2001:db8::2", "x", "right", "good")).to.equal(0);
-    // The network counts as a whole otherwise.
+    // Apart from this refusal, failures are counted for the whole network.
     expect(await settle("2001:db8::3", "y", "bad", "unknown")).to.equal(60);
   });
 
@@ -119,7 +119,7 @@ describe("FailedAuthentications", () => {
     const neighbour = begin("a", "neighbour", "right");
     running[0]?.settle("unknown");
     (await neighbour).settle("good");
-    // A client that has left before never waits.
+    // If the client has already left when `begin` is called, the call does not wait in the queue.
     const late = failed.begin("a", { identity: "late", proof: "bad" }, gone.signal).catch(String);
     const next = begin("a", "next", "bad");
     for (const attempt of running.slice(1)) attempt.settle("unknown");

@@ -1,50 +1,61 @@
 /**
- * Bounds guessing: counts failed authentications per address and identity, and slows lookups from an address that
- * fails often.
+ * Limits guesses of credentials: counts failed authentications per address and identity, and slows down lookups from
+ * an address that fails often.
  */
 
 import { ActorError } from "../../schemas/errors.ts";
 import { exactAddressOf, networkOf } from "./network-of.ts";
 
 /**
- * Failures allowed per window. Above the first limit, one identity (client, token, grant) is refused from one
- * address. Above the second, all lookups from that address are slowed. A script with an old secret may repeat its
- * mistake; guesses stay rare.
+ * Limits the failures in one window, for each identity (client, token, grant) at one address and for each network.
+ * After too many failures of one identity, it is refused at that address. After too many failures from one network,
+ * its lookups are slowed down. A script with an outdated secret may repeat its mistake this often, but guesses stay
+ * rare.
  */
 export const AUTHENTICATION_FAILURES_MAX = 100;
 export const AUTHENTICATION_WINDOW_MS = 60_000;
 /**
- * Lookups at once from an address that failed too often. Each takes milliseconds, so a good token hardly waits for
- * the others.
+ * Limits how many lookups from an address with too many failures run at the same time. A lookup takes milliseconds,
+ * so a valid token waits only a short time for the others.
  */
 export const SLOWED_LOOKUPS_MAX = 4;
 /**
- * How long each of these lookups keeps its place: 200 lookups a second, some percent of a core, whatever an address
- * invents. Without it each answer begins the next guess.
+ * The shortest time for which such a lookup occupies its place. This allows 200 lookups a second, a few percent of a
+ * core. Without it, each answer would immediately start the next guess.
  */
 export const SLOWED_LOOKUP_MS = 20;
 /**
- * Credentials of one address whose lookup is under way, before it has failed too often: many people behind one address
- * may come at once after a restart. Past it they take turns too, so a burst of guesses has an end.
+ * Limits how many credentials from one address are looked up at the same time while the address has few failures.
+ * Many people behind one address may send requests together after a restart. Further lookups wait in the queue of
+ * slowed lookups, so that a burst of guesses is limited too.
  */
 export const LOOKUPS_AT_ONCE_MAX = 1_000;
-/** Requests from one address that wait for a lookup: WAITING_S of them; each holds a connection. */
+/**
+ * Limits the requests from one address that wait for a lookup. Each holds a connection. The last of them waits
+ * WAITING_S seconds.
+ */
 export const AUTHENTICATION_WAITING_MAX = 1_000;
 const WAITING_S = (AUTHENTICATION_WAITING_MAX / SLOWED_LOOKUPS_MAX) * (SLOWED_LOOKUP_MS / 1_000);
-/** Addresses, identities at addresses, and good credentials that a gateway remembers: some megabytes. */
+/**
+ * Limits each list that a gateway remembers: addresses, identities at addresses, and valid credentials. Together they
+ * take some megabytes.
+ */
 export const AUTHENTICATION_CLIENTS_MAX = 10_000;
 
-/** The credential of one request, as failures are counted. */
+/** The credential of one request, in the form in which failures are counted. */
 export interface Credential {
   /** The client, API token or grant that the request claims to be. Guesses at one identity are counted together. */
   identity: string;
-  /** Differs for each secret. It is not stored anywhere but in memory, so a hash serves. */
+  /** A hash that differs for each secret. It is kept only in memory, so a plain hash is enough. */
   proof: string;
 }
 
-/** One lookup of a credential. The caller of `begin` must settle it once. */
+/** One lookup of a credential. The caller of `begin` must call `settle` exactly once. */
 export interface Attempt {
-  /** Returns 0, or the seconds to wait if the credential is unknown and its address has failed too often. */
+  /**
+   * Reports the outcome. Returns the seconds that the client must wait if the credential is unknown and its address
+   * has failed too often; otherwise 0.
+   */
   settle(outcome: "good" | "unknown" | "unclear"): number;
 }
 
@@ -52,13 +63,16 @@ export interface Attempt {
 interface Count {
   since: number;
   failures: number;
-  /** Proofs whose lookup is under way: a burst must not pass before its first answer. */
+  /**
+   * Proofs whose lookup is running. They count like failures, so that a burst of requests cannot exceed the limit
+   * before the first lookup ends.
+   */
   pending: Set<string>;
 }
 
-/** Lookups under way from one address. */
+/** The running and waiting lookups of one address or network. */
 interface Lane {
-  /** Credentials of lookups that began at once, with their number. */
+  /** Credentials whose lookups started without waiting, each with the number of these lookups. */
   free: Map<string, number>;
   slowed: number;
   /** The longest waiting first. */
@@ -66,9 +80,10 @@ interface Lane {
 }
 
 /**
- * Counts in the memory of this process. A credential that was good before always passes: it is no guess.
- * Past the limit of one identity the address is refused for that identity. Past the limit of an address its unproven
- * credentials are still looked up, a few at a time: others behind the same address may have a good one.
+ * Counts failures in the memory of this process. A credential that was valid before is always looked up, because it
+ * is no guess. Past the limit of an identity, that identity is refused at the address. Past the limit of an address,
+ * its unproven credentials are still looked up, but only a few at a time, because other people behind the address may
+ * have a valid one.
  */
 export class FailedAuthentications {
   readonly #now: () => number;
@@ -76,7 +91,7 @@ export class FailedAuthentications {
   readonly #networks = new Map<string, Count>();
   readonly #identities = new Map<string, Count>();
   readonly #lanes = new Map<string, Lane>();
-  /** Identities and proofs that were good, the latest last. */
+  /** Identities and proofs that were valid, the latest last. */
   readonly #good = new Set<string>();
 
   constructor(now: () => number, slowedLookupMs = SLOWED_LOOKUP_MS) {
@@ -85,11 +100,12 @@ export class FailedAuthentications {
   }
 
   /**
-   * Refuses as `rate_limited` if the credential must not be looked up now. `signal`: aborts when the client leaves,
-   * and with its reason ends the wait for a lookup.
+   * Starts a lookup. Refuses as `rate_limited` if the credential must not be looked up now. `signal` aborts when the
+   * client leaves; then a waiting call rejects with the signal's reason.
    */
   async begin(ip: string, { identity, proof }: Credential, signal?: AbortSignal): Promise<Attempt> {
-    // Neighbours in a network share its lookups, and not the refusal of an identity.
+    // All addresses of a network share the limit of lookups, but the refusal of an identity concerns one address
+    // only.
     const [address, network] = [exactAddressOf(ip), networkOf(ip)];
     const name = `${identity} ${proof}`;
     if (this.#good.has(name)) return { settle: (outcome) => this.#learn(name, outcome) };
@@ -112,7 +128,10 @@ export class FailedAuthentications {
     }
   }
 
-  /** Waits for a place if the address has failed too often, or looks too much up at once. Returns how to leave it. */
+  /**
+   * Waits for a place in the queue if the network has failed too often or has too many lookups running. Returns the
+   * function that frees the place.
+   */
   async #enter(network: string, name: string, signal?: AbortSignal): Promise<() => void> {
     const count = this.#count(this.#networks, network);
     const lane: Lane = this.#lanes.get(network) ?? {
@@ -186,7 +205,10 @@ export class FailedAuthentications {
   }
 }
 
-/** Resolves when it is called in its turn. Rejects with the signal's reason, and leaves the queue. */
+/**
+ * Waits in the queue. Resolves when a finished lookup gives its place to this one. If the signal aborts, it leaves
+ * the queue and rejects with the signal's reason.
+ */
 async function turnIn(waiting: Set<() => void>, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   await new Promise<void>((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Looks a member of an account up in the account itself. */
+/** Finds a member of an account by asking the account's actor. */
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account, type Member } from "../../schemas/account/account.ts";
 import { ActorError } from "../../schemas/errors.ts";

@@ -132,7 +132,7 @@ describe("first start", () => {
   for (const name of ["credentials.json", "credentials.json.pending"]) {
     it(`firstStart() says in one line that ${name} is damaged, and what to do`, async () => {
       const damaged = ["[]", "{}", '{"base_url":"x"}', "null"];
-      // Of the pending file that is the ordinary end of a process that died.
+      // The pending file is excluded here: there an incomplete text is normal after a process died.
       if (name === "credentials.json") damaged.push("", '{"base_url":"http://', "\0\0\0");
       for (const text of damaged) {
         const dataDir = await newFolder();
@@ -150,7 +150,7 @@ describe("first start", () => {
     });
   }
 
-  // The calls of a first start are claim, open, register, createToken, issue.
+  // A first start makes these calls in this order: claim, open, register, createToken, issue.
   for (let calls = 0; calls < 5; calls++) {
     for (const when of ["before", "after"] as const) {
       it(`firstStart() continues after it was killed ${when} call ${calls + 1}`, async () => {
@@ -162,7 +162,8 @@ describe("first start", () => {
         );
         expect(died).to.be.instanceOf(Death);
         expect(await readdir(dataDir)).to.deep.equal(["credentials.json.pending"]);
-        // Meanwhile another process starts for the first time. It wins only where nothing was claimed.
+        // Now another process makes its first start. It creates the account only if the dead process had not claimed
+        // it.
         const claimed = calls > 0 || when === "after";
         const other = await newFolder();
         const outcome = await firstStart({ actors, dataDir: other, publicUrl, logger });
@@ -180,7 +181,10 @@ describe("first start", () => {
 
 class Death extends Error {}
 
-/** Actors that are never heard of again from one call on, made or not. */
+/**
+ * Returns a client of the actors that fails from the given call on: `when` decides whether that call still has its
+ * effect.
+ */
 function dyingAt(actors: ActorClient, calls: number, when: "before" | "after"): ActorClient {
   let count = 0;
   const call: ActorClient["call"] = async (...parameters) => {

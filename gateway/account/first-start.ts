@@ -1,4 +1,7 @@
-/** Makes the first account, its user and an API token, once for a whole cluster, whenever a process dies on the way. */
+/**
+ * Creates the first account, its user and an API token. This happens once for a whole cluster, even if processes die
+ * during the creation.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -19,7 +22,7 @@ const Credentials = z.object({
   base_url: z.string(),
   account_id: Id,
   api_token: z.string(),
-  /** Absent where the settings have it, and in files of earlier releases until their next start. */
+  /** Absent if the settings contain the token. Also absent in a file of an earlier release until the next start. */
   metrics_token: z.string().optional(),
   user: z.object({ email: Email, password: z.string() }),
 });
@@ -37,11 +40,11 @@ interface FirstStart {
 }
 
 /**
- * Made: this process did it, now or before it died; kept: it was done long ago; elsewhere: the cluster has its first
- * account, and another data folder its credentials.
- *
- * The secrets are on disk before anything is claimed. The claim decides between processes. What follows it can be
- * repeated, and is until the file has its final name.
+ * Returns "made" if this process created the account, now or continued after an earlier death. Returns "kept" if the
+ * credentials in this folder are those of an earlier start. Returns "elsewhere" if the cluster has its first account,
+ * but the credentials are in another data folder. The secrets are on disk before the account is claimed. The claim
+ * decides which process creates the account. The calls after the claim can be repeated, and are repeated until the
+ * file has its final name.
  */
 export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "elsewhere"> {
   const { actors, dataDir, publicUrl, logger, metricsToken } = parts;
@@ -58,12 +61,13 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
     const { accountId } = await actors.call(installation, INSTALLATION_KEY, "get", {});
     if (accountId !== null && accountId !== kept.account_id) return elsewhere();
     if (accountId !== null) {
-      // An installation of an earlier release has no administrator.
+      // An installation that an earlier release created has no administrator yet.
       await nameFirst(actors, kept);
       await bringUpToDate(kept);
       return "kept";
     }
-    // The bus is new and the folder is not: its credentials hold again once they are made anew.
+    // The bus is empty, but the folder has credentials. They become valid again when the account is created again
+    // with them.
     await rename(finalPath, pendingPath);
   }
 
@@ -87,7 +91,10 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
     return "elsewhere";
   }
 
-  /** Ignores an incomplete file: the claim is made only after the whole file is on disk. */
+  /**
+   * Reads the pending file. An incomplete file is ignored: no account was claimed with it, because the claim follows
+   * only after the whole file is on disk.
+   */
   async function readPending(): Promise<Credentials | undefined> {
     const text = await readIfThere(pendingPath);
     if (text === undefined || parseJson(text) === undefined) return undefined;
@@ -112,7 +119,7 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
   }
 }
 
-/** Every call may be repeated with the same credentials. */
+/** Creates the account, its user and the token. Repeating these calls with the same credentials changes nothing. */
 async function make(actors: ActorClient, credentials: Credentials): Promise<void> {
   const { account_id: accountId, api_token } = credentials;
   const { email, password } = credentials.user;
@@ -161,7 +168,7 @@ function newCredentials(baseUrl: string, hasMetricsToken: boolean): Credentials 
   };
 }
 
-/** Undefined when there is no such file. */
+/** Reads a file. Resolves to undefined if the file does not exist. */
 async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");

@@ -1,4 +1,4 @@
-/** Tokens of the Authorization header, as the parts of the gateway that check them see them. */
+/** The interface of a token from the Authorization header, for the parts of the gateway that verify it. */
 import type { Caller } from "../http/locals.ts";
 import type { Credential } from "./failed-authentications.ts";
 
@@ -6,11 +6,14 @@ import type { Credential } from "./failed-authentications.ts";
 export interface FoundToken {
   /** Identifies the credential for failure counting. Contains no secret. */
   credential: Credential;
-  /** Refuses as `unauthenticated`, whatever the reason. */
+  /** Verifies the token and resolves to its caller. Refuses as `unauthenticated`, whatever the reason. */
   find(): Promise<Caller>;
 }
 
 export interface Tokens {
-  /** Undefined if the text is not a token of this platform. `askedId` is the account that the request is for. */
+  /**
+   * Parses a token. Returns undefined if the text is not a token of this platform. `askedId` is the account that the
+   * request is for.
+   */
   read(text: string, askedId: string | undefined): FoundToken | undefined;
 }

@@ -1,4 +1,7 @@
-/** An invitation as text: `tlin_<account>_<invitation>_<secret>`. The ids find it, the secret opens it. */
+/**
+ * Makes and parses the text of an invitation: `tlin_<account>_<invitation>_<secret>`. The ids find the invitation,
+ * and the secret proves that the holder may use it.
+ */
 import { createHash, randomBytes } from "node:crypto";
 
 const SECRET_BYTES = 32;
@@ -17,7 +20,7 @@ export function newInvitation(accountId: string): InvitationText & { text: strin
   return { text, accountId, id, secretHash: hashOf(secret) };
 }
 
-/** Undefined when the text is no invitation of ours. */
+/** Parses the text of an invitation. Returns undefined if the text is not from this platform. */
 export function readInvitation(text: string): InvitationText | undefined {
   const [, accountId, id, secret] = INVITATION.exec(text) ?? [];
   if (accountId === undefined || id === undefined || secret === undefined) return undefined;

@@ -1,8 +1,11 @@
-/** Names a client's address, and the network that it stands for. */
+/** Returns the names of a client's address and of its network, for limits that count per address or per network. */
 import ipaddr from "ipaddr.js";
 import { sha256 } from "../http/sha256.ts";
 
-/** Returns the network by which limits count: an IPv4 address, or an IPv6 /64, whose addresses one machine may all use. */
+/**
+ * Returns the network under which limits count the address: an IPv4 address itself, or the /64 of an IPv6 address,
+ * because one machine may use all addresses of a /64.
+ */
 export function networkOf(address: string): string {
   const parsed = parse(address);
   if (!parsed) return unreadable(address);
@@ -10,17 +13,17 @@ export function networkOf(address: string): string {
   return Buffer.from(parsed.toByteArray().slice(0, 8)).toString("hex");
 }
 
-/** Returns one form of the address itself, for limits that must not count neighbours in its network. */
+/** Returns the address in one normal form, for limits that must not count the neighbours in its network. */
 export function exactAddressOf(address: string): string {
   return parse(address)?.toString() ?? unreadable(address);
 }
 
-/** Reads an address, also one to which a proxy has added the port. */
+/** Parses an address, also with a port that a proxy has added. */
 function parse(address: string) {
   const [, ipv6, ipv4] = /^(?:\[([^\]]+)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/.exec(address) ?? [];
   const bare = ipv6 ?? ipv4 ?? address;
   return ipaddr.isValid(bare) ? ipaddr.process(bare) : undefined;
 }
 
-/** Other texts, such as names, must not share one limit. */
+/** Texts that are no address, such as names, are counted separately, so that they do not share one limit. */
 const unreadable = (address: string) => `unknown ${sha256(address)}`;

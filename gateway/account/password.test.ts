@@ -17,7 +17,7 @@ describe("password", () => {
   });
 
   it("passwordMatches() reads a hash with other cost parameters, and refuses another scheme", async () => {
-    // "pleaseletmein" of RFC 7914 section 12, its first 32 bytes.
+    // The first 32 bytes of the test vector for "pleaseletmein" in RFC 7914 section 12.
     const stored = `scrypt$16384$8$1$${Buffer.from("SodiumChloride").toString("base64url")}$${Buffer.from(
       "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2",
       "hex",

@@ -10,7 +10,10 @@ import {
 import { promisify } from "node:util";
 import { ActorError } from "../../schemas/errors.ts";
 
-/** Passwords that are hashed at once, and that may wait. Each takes 19 MiB and 0.1 s of a core. */
+/**
+ * Limits how many passwords are hashed at the same time, and how many wait. Each hash takes 19 MiB and 0.1 s of a
+ * core.
+ */
 export const PASSWORD_HASHES_AT_ONCE = 4;
 export const PASSWORD_HASHES_WAITING_MAX = 64;
 
@@ -22,7 +25,9 @@ const COST = { memory: 19_456, passes: 2, parallelism: 1 };
 const HASH_BYTES = 32;
 const ARGON2 = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/;
 
-/** Returns a PHC string, which includes the cost. Old hashes stay readable after a change of cost. */
+/**
+ * Returns the hash as a PHC string, which contains the cost. So old hashes stay readable after a change of the cost.
+ */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await argon2Of(password, salt, COST);
@@ -49,13 +54,16 @@ export async function passwordMatches(password: string, stored: string): Promise
   return timingSafeEqual(actual, Buffer.from(hash, "base64"));
 }
 
-/** Takes as long as a real comparison, so that the time does not reveal an unknown address. */
+/**
+ * Hashes the password, compares it with nothing and resolves to false. This takes as long as a real check, so that
+ * the time does not reveal that an address is unknown.
+ */
 export async function matchNoPassword(password: string): Promise<false> {
   await argon2Of(password, randomBytes(16), COST);
   return false;
 }
 
-/** `scrypt$<N>$<r>$<p>$<salt>$<hash>`, as the first release kept them. */
+/** Checks a password against a hash of the first release: `scrypt$<N>$<r>$<p>$<salt>$<hash>`. */
 async function scryptMatches(password: string, stored: string): Promise<boolean> {
   const [scheme, N, r, p, salt = "", hash = ""] = stored.split("$");
   if (scheme !== "scrypt") throw new Error(`Cannot check password: its scheme is "${scheme}"`);
@@ -71,12 +79,12 @@ function argon2Of(password: string, nonce: Buffer, cost: typeof COST): Promise<B
   return slots.run(() => deriveArgon2("argon2id", parameters));
 }
 
-/** Two spellings of one character are one password (RFC 8265 section 4.2.2). */
+/** Different Unicode spellings of the same character must give the same password (RFC 8265 section 4.2.2). */
 const normal = (password: string) => password.normalize("NFC");
 
 const unpadded = (bytes: Buffer) => bytes.toString("base64").replace(/=+$/, "");
 
-/** Limits concurrent hashes: each takes memory and a core, and anybody can request one. */
+/** Limits concurrent hashes: each takes memory and a core, and anybody can cause one. */
 class Slots {
   #free = PASSWORD_HASHES_AT_ONCE;
   readonly #waiting: (() => void)[] = [];

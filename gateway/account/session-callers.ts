@@ -1,6 +1,6 @@
 /**
- * Opens the REST API to a signed-in person's browser by its session cookie, for scripts of the platform's own origin
- * alone.
+ * Lets the browser of a signed-in person use the REST API with its session cookie. Only scripts of the platform's own
+ * origin can do this.
  */
 import type { Request } from "express";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
@@ -13,8 +13,8 @@ import { type CookieNames, cookieNames } from "./pages/browser-cookies.ts";
 import { ownAccounts } from "./pages/own-accounts.ts";
 
 /**
- * A form or a picture of another site cannot set a header, and its scripts may set this one only after a preflight
- * request, which the REST API never grants.
+ * The header that such a script must send. A form or a picture of another site cannot set a header. A script of
+ * another site may set it only after a CORS preflight request, which the REST API never grants.
  */
 export const SESSION_HEADER = "X-Trunkline-Session";
 export const SESSION_HEADER_VALUE = "use";
@@ -30,14 +30,17 @@ export class SessionCallers {
     this.#origin = new URL(publicUrl).origin;
   }
 
-  /** Resolves to whether a person is signed in. Opens their own account if nothing has needed it before. */
+  /** Resolves to whether a person is signed in. Also creates the person's own account if it does not exist yet. */
   async welcome(request: Request): Promise<boolean> {
     const person = await findSession(this.#actors, request, this.#cookies);
     if (person) await ownAccounts(this.#actors, person);
     return person !== undefined;
   }
 
-  /** Resolves to undefined if the request does not ask to use its session. `askedId` is the account to be opened. */
+  /**
+   * Resolves to the caller; undefined if the request does not ask to use its session. `askedId` is the account that
+   * the request is for.
+   */
   async find(request: Request, askedId: string | undefined): Promise<Caller | undefined> {
     const asked = request.get(SESSION_HEADER);
     if (asked === undefined) return undefined;
@@ -56,7 +59,10 @@ export class SessionCallers {
     return this.#callerOf(request, person, askedId);
   }
 
-  /** Browsers send Sec-Fetch-Site to https and to loopback addresses, and Origin with every request that writes. */
+  /**
+   * Checks that the request comes from our own origin. Browsers send Sec-Fetch-Site to https addresses and loopback
+   * addresses, and Origin with every request that writes.
+   */
   #checkOrigin(request: Request): void {
     const site = request.get("sec-fetch-site");
     const origin = request.get("origin");
@@ -90,7 +96,7 @@ export class SessionCallers {
     const [first] = own;
     return {
       ...held,
-      // A person without an account is counted, and limited, as a user.
+      // If the person has no account, requests are counted and limited under the user's id.
       accountId: first?.accountId ?? userId,
       permissions: first ? permissionsOf(first.roles) : [],
       accountIds: own.map(({ accountId }) => accountId),

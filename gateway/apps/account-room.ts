@@ -1,8 +1,14 @@
-/** Whether an account's agents may keep more, as it was a moment ago: events come too often to ask for each. */
+/**
+ * Checks whether an account's agents may store more data. The check uses cached numbers, because events arrive too
+ * often for one call each.
+ */
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { type AgentLimits, appUsage, noRoom } from "../../schemas/apps/app-usage.ts";
 
-/** How long a gateway goes by what an account's agents kept, and of how many accounts it knows that. */
+/**
+ * Time for which a gateway caches the number of bytes that an account's agents store. The limit below is for the
+ * number of cached accounts.
+ */
 export const APP_USAGE_KEPT_MS = 5_000;
 export const ACCOUNTS_KEPT_MAX = 1_000;
 
@@ -19,14 +25,14 @@ interface Known {
 
 export class AccountRoom {
   readonly #parts: AccountRoomParts;
-  /** The one that was asked for anew last is last. */
+  /** The entry that was refreshed last is the last one. */
   readonly #known = new Map<string, Known>();
 
   constructor(parts: AccountRoomParts) {
     this.#parts = parts;
   }
 
-  /** Rejects with `limit_reached` where there is no room. */
+  /** Rejects with `limit_reached` if the account has no room left. */
   async check(accountId: string): Promise<void> {
     const { limits } = this.#parts;
     if (limits.bytes > 0 && (await this.#bytesOf(accountId)) >= limits.bytes) {
@@ -50,7 +56,7 @@ export class AccountRoom {
     try {
       return (await this.#parts.actors.call(appUsage, accountId, "get", {})).bytes;
     } catch {
-      // An event is not lost because nobody can say what is kept: it is counted later.
+      // If the usage is unknown, the event is accepted rather than lost. Its bytes are counted later.
       return 0;
     }
   }

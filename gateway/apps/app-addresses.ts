@@ -1,4 +1,4 @@
-/** The addresses of an app: a path below our own address for machines, and its own origin for people. */
+/** The addresses of an app: a path below the platform's URL for machines, and a separate origin for people. */
 import { AppName } from "../../schemas/apps/app-names.ts";
 import { Id } from "../../schemas/values.ts";
 import type { AppOf, AppTarget } from "../http/locals.ts";
@@ -7,7 +7,7 @@ import type { AppPorts } from "./app-ports.ts";
 export interface AppAddresses {
   /** Base URL of the platform's pages and of /apps/…, with no slash at its end. */
   publicUrl: string;
-  /** Parent domain of the apps' origins, with a port unless it is the scheme's default. */
+  /** Parent domain of the apps' origins. It includes the port, unless that is the default of the scheme. */
   appsDomain: string;
   /** On a single machine: the ports of apps. */
   ports?: AppPorts | undefined;
@@ -25,12 +25,12 @@ export function originOf(addresses: AppAddresses, of: AppOf): string {
   return port === undefined ? domainOriginOf(addresses, of) : `http://localhost:${port}`;
 }
 
-/** The scheme is that of our own address: where that is encrypted, so are these. */
+/** The origin has the scheme of the platform's own URL, so it is encrypted if that URL is. */
 function domainOriginOf({ publicUrl, appsDomain }: AppAddresses, of: AppOf): string {
   return `${new URL(publicUrl).protocol}//${of.app}.${of.accountId}.${appsDomain}`;
 }
 
-/** The base URL that a request was sent to. */
+/** Returns the base URL that a request was sent to. */
 export function calledBaseOf(addresses: AppAddresses, asked: Omit<AppTarget, "path">): string {
   if (!asked.isOwnOrigin) return machineUrlOf(addresses, asked);
   return asked.cookiePrefix === undefined
@@ -49,35 +49,41 @@ export function seenOriginOf(addresses: AppAddresses, asked: Omit<AppTarget, "pa
 interface AddressedRequest {
   host: string | undefined;
   url: string | undefined;
-  /** The port of this machine that it came by. */
+  /** The port of this machine at which the request arrived. */
   port?: number | undefined;
 }
 
-/** Returns the app that a request is for, with the app's part of the path; undefined when it is for none. */
+/**
+ * Returns the app that a request addresses, with the app's part of the path. Returns undefined if the request
+ * addresses no app.
+ */
 export function readAppRequest(
   { publicUrl, appsDomain, ports }: AppAddresses,
   { host = "", url = "/", port }: AddressedRequest,
 ): AppTarget | undefined {
   const atPort = ports?.appAt(port);
   if (atPort) {
-    // By any other name, browsers would send and store cookies of that name: those of the platform.
+    // At any other host name, browsers would send and store that host's cookies, which are those of the platform. So
+    // only `localhost` is accepted.
     const isOwn = host.toLowerCase() === `localhost:${port}`;
     const of = isOwn ? appOf(atPort.accountId, atPort.app) : undefined;
     const cookiePrefix = `tl${atPort.cookieKey}-`;
     return { ...(of ?? NONE), path: url, isOwnOrigin: true, cookiePrefix };
   }
-  // Whatever port it came by, and written with a dot at its end or without: a name below the parent is never ours.
+  // A name below the parent domain never belongs to the platform itself, whatever the port, and with or without a dot
+  // at its end.
   const domain = bareHost(appsDomain);
   const parent = `.${domain}`;
   const name = bareHost(host);
-  // Apps can set cookies for their parent: it shows none of our pages, but where it is our own address.
+  // Apps can set cookies for their parent domain. So it shows none of the platform's pages, unless it is the
+  // platform's own host name.
   if (name === domain && name !== new URL(publicUrl).hostname) {
     return { ...NONE, path: url, isOwnOrigin: true };
   }
   if (name.endsWith(parent)) {
     const [app = "", accountId = "", ...more] = name.slice(0, -parent.length).split(".");
     const of = more.length === 0 ? appOf(accountId, app) : undefined;
-    // A host below the parent is nobody else's: what it names is an app, or nothing.
+    // Any host below the parent domain belongs to an app. If it names no existing app, the request gets a 404.
     return { ...(of ?? NONE), path: url, isOwnOrigin: true };
   }
   if (!url.startsWith(PREFIX)) return undefined;
@@ -88,7 +94,7 @@ export function readAppRequest(
   return { ...of, path: rest.startsWith("/") ? rest : `/${rest}`, isOwnOrigin: false };
 }
 
-/** No app: the request gets a 404, and nobody else serves it. */
+/** Stands for no app: the request gets a 404, and no other route answers it. */
 const NONE = { accountId: "", app: "" };
 
 const bareHost = (host: string) => host.toLowerCase().replace(/:\d+$/, "").replace(/\.$/, "");

@@ -1,4 +1,7 @@
-/** Bodies of apps' requests and answers at a gateway, and how many bytes of them it holds at once. */
+/**
+ * Bodies of apps' requests and responses at a gateway. Limits how many bytes of them the gateway holds at the same
+ * time.
+ */
 import type { Readable } from "node:stream";
 import { readBody, writeBody } from "../../actors/apps/lib/app-bodies/body-blobs.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
@@ -8,11 +11,11 @@ import { ActorError } from "../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
 import type { BodyBudget } from "../http/middleware/read-body.ts";
 
-/** A request's body, and how its bytes and those of its answer are counted. */
+/** A request's body. Its functions count the bytes of the request and of its response. */
 export interface TakenBody {
   /** The body for the message; undefined if there is none. */
   body: Body | undefined;
-  /** Counts bytes of an answer. Never refuses, because a refusal would make the client repeat the request. */
+  /** Counts bytes of a response. It never refuses, because a refusal would make the client repeat the request. */
   answered(bytes: number): void;
   /** The answer is out. */
   release(): Promise<void>;
@@ -37,7 +40,7 @@ export class AppBodies {
   ): Promise<TakenBody> {
     const budget = this.#budget;
     if (declaredBytes > APP_REQUEST_BYTES_MAX) throw tooLarge();
-    // Also where there is no body: there will be an answer.
+    // The limit also applies to a request without a body, because its response needs room.
     if (budget.bytes + declaredBytes > BODIES_BYTES_MAX) throw tooMany();
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -46,7 +49,7 @@ export class AppBodies {
       budget.bytes += more;
     };
     try {
-      // A refusal is answered over the connection of the request, which therefore outlives the reading.
+      // The iterator does not destroy the request, because a refusal is answered over the request's connection.
       for await (const chunk of request.iterator({ destroyOnReturn: false })) {
         if (bytes + chunk.length > APP_REQUEST_BYTES_MAX) throw tooLarge();
         if (budget.bytes + chunk.length > BODIES_BYTES_MAX) throw tooMany();
@@ -56,7 +59,7 @@ export class AppBodies {
       const body = await this.write(Buffer.concat(chunks, bytes), key);
       const release = async () => {
         hold(-bytes);
-        // If this fails, the blob expires by itself.
+        // If this fails, the blob is deleted when it expires.
         if (body && "blob" in body) await this.#blobs.remove(body.blob).catch(() => {});
       };
       return { body, answered: hold, release };
@@ -66,7 +69,7 @@ export class AppBodies {
     }
   }
 
-  /** The bytes of an answer, which nobody else reads. */
+  /** Returns the bytes of a response and deletes its blob, because nobody else reads them. */
   async read(body: Body | undefined): Promise<Buffer> {
     if (!body) return Buffer.alloc(0);
     const bytes = await readBody(this.#blobs, body);

@@ -1,8 +1,11 @@
-/** Which headers go to an app and come back from it. */
+/** Selects the headers that are passed to an app and back from it. */
 import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import type { HeaderList } from "../../schemas/apps/app-exchange.ts";
 
-/** RFC 9110 section 7.6.1, and what HTTP itself says of the message: none of it is the app's. */
+/**
+ * Headers that are not passed on: hop-by-hop headers (RFC 9110, section 7.6.1), and headers that HTTP itself sets for
+ * each message.
+ */
 const HOP_BY_HOP = new Set([
   "connection",
   "keep-alive",
@@ -14,7 +17,7 @@ const HOP_BY_HOP = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** Said of a request by us alone; and what agents tell each other inside. */
+/** Headers that only the platform may set on a request, including those that agents send to each other internally. */
 const OURS = new Set([
   "x-agents-lifecycle-props",
   "x-trunkline-agent-props",
@@ -27,7 +30,7 @@ const OURS = new Set([
   "x-forwarded-proto",
   "x-real-ip",
 ]);
-/** Headers that would affect our whole origin, if an app answers at a path below it. */
+/** Headers that would affect the platform's whole origin if an app answers at a path below it. */
 const OF_ORIGIN = new Set([
   "set-cookie",
   "clear-site-data",
@@ -40,14 +43,15 @@ const OF_ORIGIN = new Set([
 ]);
 const SANDBOX = "sandbox";
 /**
- * An app under our origin must not send a password challenge. The browser would show it as ours, and would send a
- * password that was typed for another path.
+ * An app below the platform's origin must not request a password. The browser would show the request as the
+ * platform's, and could send a password that was entered for another path.
  */
 const ASKS_FOR_PASSWORD = /\b(?:basic|digest|negotiate|ntlm)\b/i;
 
 /**
- * `isOwnOrigin`: it came to the app's own origin, whose cookies are the app's. With `cookiePrefix` the host has cookies
- * of other apps too, and those are the app's whose names begin so.
+ * Returns the headers for an app. `isOwnOrigin`: the request was sent to the app's own origin, so its cookies are the
+ * app's. With `cookiePrefix`, the host also has cookies of other apps. Then only cookies whose names begin with the
+ * prefix are the app's.
  */
 export function requestHeaders(
   request: IncomingMessage,
@@ -67,7 +71,7 @@ export function requestHeaders(
       !HOP_BY_HOP.has(name) &&
       !OURS.has(name) &&
       !listed.has(name) &&
-      // The body is read and sent as a whole.
+      // `expect` is not passed on, because the gateway reads the body and sends it as a whole.
       name !== "expect" &&
       (isOwnOrigin || name !== "cookie");
     const said = request.rawHeaders[index + 1] ?? "";
@@ -78,7 +82,10 @@ export function requestHeaders(
   return headers;
 }
 
-/** `prefix`: what stands before the app's own paths at our address; absent at its own origin. */
+/**
+ * Returns the headers of an app's response. `prefix` is the path of the app below the platform's URL; absent at the
+ * app's own origin.
+ */
 export function answerHeaders(
   headers: HeaderList,
   { prefix, cookiePrefix }: { prefix: string | undefined; cookiePrefix?: string | undefined },
@@ -103,7 +110,7 @@ export function answerHeaders(
   }
   if (prefix !== undefined) {
     const policy = out["content-security-policy"];
-    // All given policies hold together (Content Security Policy 3, section 4.4).
+    // A browser applies all given policies together (Content Security Policy 3, section 4.4), so SANDBOX is added.
     out["content-security-policy"] =
       policy === undefined ? SANDBOX : [policy].flat().concat(SANDBOX);
     out["x-content-type-options"] = "nosniff";
@@ -115,7 +122,10 @@ export function answerHeaders(
   return out;
 }
 
-/** Cookies are cleared for all of a registered domain: those of other apps, and ours where we share it. */
+/**
+ * Removes the clearing of cookies, because browsers clear the cookies of the whole registered domain. These include
+ * cookies of other apps, and of the platform if it shares the domain.
+ */
 const withoutCookies = (cleared: string) =>
   cleared
     .replaceAll('"*"', '"cache", "storage", "executionContexts"')
@@ -124,19 +134,20 @@ const withoutCookies = (cleared: string) =>
     .filter((one) => one !== '"cookies"' && one !== "")
     .join(", ");
 
-/** A cookie is its app's alone: one for a parent domain would be sent to every other app. */
+/** Removes the domain of a cookie, because a cookie for a parent domain would be sent to every other app. */
 const ofThisHost = (cookie: string) => cookie.replaceAll(/;\s*domain\s*(=[^;]*)?(?=;|$)/gi, "");
 
 /**
- * Ports share the cookies of their host. The prefix is a secret of the gateway and the browser, so that no other app
- * can set a cookie for this one; scripts read none, because they would read those of all apps.
+ * Prefixes the cookie's name, because all ports of a host share its cookies. Only the gateway and the browser know
+ * the prefix, so no other app can set a cookie for this one. Scripts may not read the cookie, because they could also
+ * read those of all other apps.
  */
 function ofThisApp(cookie: string, cookiePrefix: string): string {
   const isHidden = /;\s*httponly\s*(=[^;]*)?(;|$)/i.test(cookie);
   return cookiePrefix + cookie.trimStart() + (isHidden ? "" : "; HttpOnly");
 }
 
-/** The cookies of one app, under the names that it gave them. */
+/** Returns the cookies of one app, under the names that the app gave them. */
 function ownCookies(header: string, cookiePrefix: string): string {
   return header
     .split(";")

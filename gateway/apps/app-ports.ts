@@ -1,7 +1,7 @@
 /**
- * Opens a port of `localhost` for each app of a single machine. Browsers tell origins apart by ports, and public client
- * libraries use WebSockets without TLS for `localhost:…` only. Which app has which port is stored by the actor
- * `app-ports`.
+ * Opens a port of `localhost` for each app on a single machine. Ports give each app an origin of its own, and public
+ * client libraries use WebSockets without TLS only for `localhost:…`. The actor `app-ports` stores which app has
+ * which port.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -20,7 +20,7 @@ interface AppPortsParts {
   actors: ActorClient;
   range: PortRange;
   logger: Logger;
-  /** Makes a server that takes requests and sockets as the gateway's own does. */
+  /** Creates a server that handles requests and sockets in the same way as the gateway's main server. */
   makeServer: () => Server;
 }
 
@@ -78,12 +78,12 @@ export class AppPorts {
     await this.#parts.actors.send(appPorts, APP_PORTS, "released", of);
   }
 
-  /** Closes the port of a deleted app. It is freed when all data of the app is removed. */
+  /** Closes the port of a deleted app. The port becomes free for other apps when all data of the app is removed. */
   close(of: AppOf): void {
     const port = this.#forget(of);
     for (const server of this.#servers.get(port ?? 0) ?? []) {
       server.close();
-      // A request on a connection that stays open would reach no app.
+      // A kept connection would allow further requests, which would reach no app.
       server.closeAllConnections();
     }
     this.#servers.delete(port ?? 0);
@@ -147,7 +147,10 @@ export class AppPorts {
 
 const keyOf = ({ accountId, app }: AppOf) => `${accountId}.${app}`;
 
-/** Ports below 1024 may be refused to us, which helps an app no more than a taken one. */
+/**
+ * Returns whether the port cannot be opened. A port below 1024 may be refused to this process, which is treated like
+ * a port in use.
+ */
 const isTaken = (error: unknown) =>
   error instanceof Error &&
   "code" in error &&

@@ -1,19 +1,20 @@
 /** The common part of all requests to an app, for an answer or for a socket. */
 import { ActorError } from "../../schemas/errors.ts";
 
-/** Without the query. Throws `invalid_request` where it is none. */
+/** Returns the path without the query. Throws `invalid_request` if it is not a path. */
 export function pathOf(path: string): string {
-  // With a base, what begins with two slashes would name a host.
+  // Given as a relative URL with a base, a path that begins with two slashes would name a host. So the URL is built
+  // as one text.
   const url = path.startsWith("/") ? URL.parse(`http://app.invalid${path}`) : null;
   if (url) return url.pathname;
   throw new ActorError("invalid_request", "Cannot accept path: expected one that begins with /");
 }
 
-/** A bound is the platform's own, and of use to who reached it. */
+/** The reached limit is included, because it is the platform's own and helps the caller that reached it. */
 const failureOf = ({ details: { bound } }: ActorError) =>
   bound === undefined ? "the app's code failed" : `the app's process has ended: ${bound}`;
 
-/** Hides errors that the app's code threw, also at its start. They are only for its own log. */
+/** Hides errors that the app's code threw, including errors at its start. They are only for the app's own log. */
 export function withoutInside(error: unknown): unknown {
   if (!(error instanceof ActorError)) return error;
   switch (error.code) {

@@ -1,6 +1,6 @@
 /**
- * Serves calls of the REST API that code of apps makes through its bindings: asked over the bus, answered by the very
- * routes that clients use. No token is involved: who the caller is never leaves this process.
+ * Serves calls of the REST API that app code makes through its bindings. A call arrives over the bus and is answered
+ * by the same routes that clients use. No token is involved: the identity of the caller never leaves this process.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -39,9 +39,9 @@ const PERMISSIONS = {
 const CALLER = "x-trunkline-caller";
 
 interface AppRestParts {
-  /** The routes, behind the given way to know who asks. */
+  /** Creates the routes, with the given handler to authenticate the caller. */
   routes(authenticated: RequestHandler): RequestHandler;
-  /** Git over HTTP, which tokens of single repositories open. */
+  /** Git over HTTP, which accepts tokens of single repositories. */
   git?: RequestHandler;
   answerOn: AnswerOn;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
@@ -53,7 +53,7 @@ interface AppRest {
   close(): Promise<void>;
 }
 
-/** The callers of the calls that are under way, by the random name that each call carries in a header. */
+/** The callers of the running calls, by the random name that each call carries in a header. */
 type Callers = Map<string, Caller>;
 
 /** Resolves when calls are taken. */
@@ -132,7 +132,8 @@ function callRoutes(
 ): CallRoutes {
   return async (asked) => {
     const { accountId, app, permission, request, deadlineAt } = asked;
-    // A host of an earlier version names none: it must not reach all of them.
+    // A host of an earlier version sends no namespace. Such a call must not reach all namespaces, so it gets an empty
+    // one.
     const { namespace = "" } = asked;
     const path = pathOf(request.url, accountId);
     const key = appKey(accountId, app);
@@ -188,8 +189,8 @@ function send({ headers, body, withinMs, ...where }: SentCall): Promise<Incoming
 }
 
 /**
- * Reads `http://trunkline/<path below the account>`, where `/git/` leads to its repositories. Only this host is
- * allowed, and no path that leaves the account.
+ * Converts `http://trunkline/<path below the account>` to a path of the API. `/git/` leads to the account's
+ * repositories. Refuses other hosts. No path can leave the account, because parsing the URL resolves `..`.
  */
 function pathOf(url: string, accountId: string): string {
   const read = URL.parse(url);
@@ -203,7 +204,10 @@ function pathOf(url: string, accountId: string): string {
 
 const NOT_CARRIED = new Set(["host", "content-length", "cookie", CALLER]);
 
-/** The app itself calls the API. Git needs the repository's token. */
+/**
+ * Returns whether the app's header is passed on. The app has no token, so `authorization` is only passed on to git,
+ * which needs the repository's token.
+ */
 function isCarried(header: string, path: string): boolean {
   const name = header.toLowerCase();
   return !NOT_CARRIED.has(name) && (name !== "authorization" || path.startsWith("/git/"));

@@ -1,4 +1,4 @@
-/** Leads requests to apps: to the endpoints their configuration declares, and else to their own code. */
+/** Routes requests to apps: to the endpoints that their configuration declares, and otherwise to their own code. */
 import type { Request, RequestHandler, Response } from "express";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { abortable } from "../../actors/runtime/lib/time-limit.ts";
@@ -41,13 +41,13 @@ interface AppRouterParts {
   stopping: AbortSignal;
 }
 
-/** Reads answers that apps are still making: see read-answer-stream.ts. */
+/** Reads responses that apps are still writing: see read-answer-stream.ts. */
 export interface StreamReader {
   read(rest: AnswerStream, signal: AbortSignal): AsyncIterable<Uint8Array>;
   leave(rest: AnswerStream): void;
 }
 
-/** Serves requests to apps, as `appTarget` says, and passes on all others. */
+/** Serves the requests that address an app according to `appTarget`, and passes on all others. */
 export function appRouter(parts: AppRouterParts): RequestHandler {
   const answerByCode = byCode(parts);
   const answerByDeclaration = byDeclaration(parts);
@@ -55,7 +55,8 @@ export function appRouter(parts: AppRouterParts): RequestHandler {
     const { appTarget: asked } = localsOf(response);
     if (!asked) return next();
     requestLog(request, response, () => {});
-    // The platform's headers restrict its own pages. An app's answers set their own.
+    // The platform's headers are meant for its own pages, so they are removed. An app's response sets its own
+    // headers.
     if (asked.isOwnOrigin)
       for (const name of response.getHeaderNames()) response.removeHeader(name);
     const app = await parts.serving.get(asked);
@@ -123,7 +124,7 @@ function byCode(parts: AppRouterParts) {
       const room = { answered, release };
       await writeAppAnswer(parts, { ...exchange, answer, left, bodies, room });
     } finally {
-      // After the client has left, its request stays in memory until the call ends. Nobody reads that answer.
+      // If the client has left, its request stays in memory until the call ends. Then the unread response is deleted.
       await answering?.then((answer) => drop(answer, { blobs, streams })).catch(() => {});
       if (left.aborted) await release();
       else left.addEventListener("abort", () => void release(), { once: true });
@@ -148,13 +149,14 @@ async function writeAppAnswer(
     room.answered(bytes.length);
     const prefix = asked.isOwnOrigin ? undefined : `/apps/${asked.accountId}/${asked.app}`;
     response.status(answer.status);
-    // Express would add a charset to what the app says of its content.
+    // The headers are set with `setHeader`, because Express would add a charset to the app's Content-Type.
     const { cookiePrefix } = asked;
     const headers = answerHeaders(answer.headers, { prefix, cookiePrefix });
     for (const [name, value = ""] of Object.entries(headers)) response.setHeader(name, value);
     if (request.method === "HEAD" || !rest) return void response.end(bytes);
     response.flushHeaders();
-    // The request is over, and may be large: others need its room while the answer goes on.
+    // The request's bytes, which may be many, are released now, so that other requests can use the room while this
+    // response is still being sent.
     await room.release();
     const signal = AbortSignal.any([left, stopping]);
     await writeAnswer(rest.after(bytes, signal), response, { bytes: null, signal });
@@ -168,7 +170,7 @@ function hangUpSignal(response: Response): AbortSignal {
   const left = new AbortController();
   const leave = () =>
     left.abort(
-      // Most sockets close after the answer, and nobody reads the reason.
+      // Most sockets close after the response was written. Then nobody reads the reason, so no error is created.
       response.writableFinished
         ? "answered"
         : new ActorError("cancelled", "Cannot answer: the client has left"),
@@ -194,7 +196,7 @@ function appRequest(addresses: AppAddresses, { request, asked }: Exchange): AppR
   };
 }
 
-/** The rest of an answer's body. The app makes it only as it is read. */
+/** The rest of a response's body. The app writes it only while it is read. */
 class Rest {
   readonly #streams: StreamReader;
   readonly #rest: AnswerStream;

@@ -12,7 +12,7 @@ import { testCrawls } from "../testing/test-crawls.ts";
 import { giveToken, openAccount } from "../testing/test-gateway.ts";
 import { answerAppTokens } from "./app-tokens.ts";
 
-/** `fails`: what becomes of calls of actors. */
+/** `fails`: the error with which calls of actors fail. */
 async function world({ fails }: { fails?: Error } = {}) {
   const actors = memoryActors({ actors: [accountActor, apiTokenActor] });
   const { live } = testCrawls();

@@ -1,4 +1,4 @@
-/** Tells code of apps whose a token is that it was sent: see schemas/apps/app-token.ts. */
+/** Answers app code that asks to whom a received token belongs: see schemas/apps/app-token.ts. */
 import type { Logger } from "pino";
 import type { AnswerOn } from "../../actors/runtime/bus/answer.ts";
 import { APP_REST_QUEUE } from "../../schemas/apps/app-rest.ts";

@@ -10,7 +10,7 @@ describe("BegunRequests", () => {
     const begun = new BegunRequests((_name, given) => {
       answer = given;
     });
-    /** Asks as a host does, with the name of a run. */
+    /** Requests a permit as a host does. `run` names the run. */
     const ask = ({ permit }: EntryRequest, run: string) => {
       let heard = "";
       answer({

@@ -10,7 +10,7 @@ interface Question {
   respond(answer: Uint8Array): unknown;
 }
 
-/** Answers every question below `name`, including those of this process. */
+/** Answers every request for a permit below `name`, including requests from this process. */
 export type AnswerBelow = (name: string, answer: (question: Question) => void) => void;
 
 /** The answer that permits a run. Any other refuses it. */
@@ -20,7 +20,7 @@ const REFUSED = Buffer.from("refused");
 export class BegunRequests {
   /** A name of this gateway only. */
   readonly #subject = begunSubject(randomBytes(8).toString("hex"));
-  /** By the subject of a request: the run that was permitted. */
+  /** The permitted run of each request, by the request's subject. */
   readonly #runs = new Map<string, string | undefined>();
   #last = 0;
 
@@ -30,7 +30,10 @@ export class BegunRequests {
     });
   }
 
-  /** A host must ask for a permit before the code gets the request, unless its method is safe. */
+  /**
+   * Calls the app. A host must get a permit before the code receives the request, unless the request's method is
+   * safe.
+   */
   async run<T>(request: AppRequest, call: (request: EntryRequest) => Promise<T>): Promise<T> {
     if (isSafeMethod(request.method)) return call(request);
     this.#last += 1;
@@ -43,7 +46,7 @@ export class BegunRequests {
     }
   }
 
-  /** A host that repeats its question, because the answer was lost, has the same answer. */
+  /** A host may ask again because the answer was lost. It gets the same answer. */
   #permits(subject: string, run: string): boolean {
     if (!this.#runs.has(subject)) return false;
     const permitted = this.#runs.get(subject) ?? run;

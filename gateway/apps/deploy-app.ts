@@ -1,4 +1,7 @@
-/** Deploys a version of an app: stored, started once to see that it does, and only then serving. */
+/**
+ * Deploys a version of an app: stores it, starts it to check that it works, and only then makes it the serving
+ * version.
+ */
 import { randomUUID } from "node:crypto";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
@@ -11,24 +14,24 @@ import { APP_START_MS_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError, isRefusal } from "../../schemas/errors.ts";
 import type { AppPorts } from "./app-ports.ts";
 
-/** Beside the start itself: the bundle comes to the host, and the answer back. */
+/** Time limit of the check. It includes the start, the transfer of the bundle to the host, and the answer. */
 const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
 
 interface DeployParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "put" | "remove">;
-  /** The ports of apps; absent where apps have none. */
+  /** The ports of apps; absent if apps have no ports. */
   ports?: Pick<AppPorts, "open" | "release"> | undefined;
 }
 
-/** Refuses with `app_broken` where it does not start: what served goes on serving. */
+/** Deploys an app. Throws `app_broken` if it does not start; then the previous version continues to serve. */
 export async function deployApp(
   { actors, blobs, ports }: DeployParts,
   { accountId, name }: { accountId: string; name: string },
   { config, bundle }: DeployApp,
 ): Promise<AppOverview> {
   const key = appKey(accountId, name);
-  // Before anything is stored or listed: what is refused leaves nothing.
+  // These checks come before anything is stored or listed, so that a refused deploy leaves no data.
   if (config.name !== name) {
     const reason = `its configuration is that of "${config.name}"`;
     throw new ActorError("invalid_request", `Cannot deploy app "${name}": ${reason}`);
@@ -45,8 +48,8 @@ export async function deployApp(
     throw error;
   });
   const bytes = Buffer.from(bundle);
-  // Each version has its own: the removal of an old one, whenever it comes, takes nothing from a later one of the
-  // same text.
+  // Each version has a separate blob. Otherwise the late removal of an old version could delete the bundle of a newer
+  // version with the same text.
   const blob = `app.${key}.bundle.${randomUUID()}`;
   await blobs.put(blob, bytes);
   const staged = { config, bundle: blob, bundleBytes: bytes.length };
@@ -62,7 +65,10 @@ export async function deployApp(
   return actors.call(app, key, "activate", { version });
 }
 
-/** Why it does not start, if it does not. A host that is busy or away says nothing of the app. */
+/**
+ * Returns why the app does not start, or undefined if it does. A busy or unreachable host proves nothing about the
+ * app, so its error is thrown.
+ */
 async function check(
   actors: ActorClient,
   key: string,

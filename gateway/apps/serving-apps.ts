@@ -1,4 +1,4 @@
-/** The apps this gateway serves, as their actors have them: remembered while nothing changes, and never for long. */
+/** Caches the serving versions of apps for this gateway, for a limited time and only while nothing changes. */
 import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
@@ -8,7 +8,7 @@ import { APP_SERVING_KEPT_MS } from "../../schemas/apps/limits.ts";
 import type { AppOf } from "../http/locals.ts";
 import { WatchedCache } from "../http/watched-cache.ts";
 
-/** Apps that a gateway remembers, each for APP_SERVING_KEPT_MS. */
+/** Limit of the apps that a gateway caches, each for APP_SERVING_KEPT_MS. */
 const SERVING_APPS_KEPT_MAX = 1_000;
 
 interface ServingAppsParts {
@@ -21,7 +21,10 @@ interface ServingAppsParts {
 export class ServingApps {
   readonly #parts: ServingAppsParts;
   readonly #known: WatchedCache<ServingApp>;
-  /** Secrets by name, for as long as what serves is remembered: opening one takes as long as checking a signature. */
+  /**
+   * Opened secrets by name, cached with the serving version, because opening a secret takes as long as checking a
+   * signature.
+   */
   readonly #opened = new WeakMap<ServingApp, Map<string, string>>();
 
   constructor(parts: ServingAppsParts) {
@@ -34,7 +37,7 @@ export class ServingApps {
     });
   }
 
-  /** Rejects with `not_found` where there is no such app, or no version of it serves. */
+  /** Rejects with `not_found` if the app does not exist or no version of it serves. */
   async get({ accountId, app }: AppOf): Promise<ServingApp> {
     const key = appKey(accountId, app);
     return this.#known.get(key, { contract, key }, () =>
@@ -42,7 +45,10 @@ export class ServingApps {
     );
   }
 
-  /** The value of one of the app's secrets. Throws SecretKeyError where this gateway has not the key. */
+  /**
+   * Returns the value of one of the app's secrets. Throws SecretKeyError if this gateway does not have the key that
+   * sealed it.
+   */
   secretOf({ accountId, app }: AppOf, serving: ServingApp, name: string): string | undefined {
     const known = this.#opened.get(serving)?.get(name);
     if (known !== undefined) return known;

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { type ConsoleBundle, consoleBundle } from "./bundle.ts";
 
-/** Compressed bytes that a browser loads before it shows the first page. */
+/** Maximum compressed bytes that a browser loads before it shows the first page. */
 const FIRST_LOAD_BYTES_MAX = 150_000;
 
 describe("consoleBundle()", function () {

@@ -1,6 +1,6 @@
 /**
- * Bundles the program of the console for browsers. Set-up does it ahead of time; where it has not, or where the
- * sources have changed since, the gateway does it at the first request.
+ * Bundles the console's program for browsers. Set-up does this in advance. If it has not, or if the sources have
+ * changed, the gateway does it at the first request.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -15,9 +15,9 @@ const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = join(import.meta.dirname, "app");
 const ENTRY = join(SOURCES, "main.tsx");
 const KEPT = join(ROOT, ".tools/console.json");
-/** The npm package has the bundle in place of the sources. */
+/** The file with the bundle in the npm package, which does not contain the console's sources. */
 export const PACKAGED_CONSOLE = "console.json";
-/** Packages that nothing but the bundle holds: who has the bundle does not need them. */
+/** Packages that only the bundle contains. An installation that has the bundle does not need them. */
 export const BUNDLED_PACKAGES = ["preact", "lowlight", "highlight.js"];
 /** A new version of one of these packages makes a new bundle. */
 const PACKAGES = [...BUNDLED_PACKAGES, "marked", "esbuild", "htmlparser2"];
@@ -29,14 +29,14 @@ export interface ConsoleFile {
 }
 
 export interface ConsoleBundle {
-  /** Hash of everything that the bundle is made from. */
+  /** Hash of all inputs of the bundle: source files and package versions. */
   sources: string;
   script: string;
   style: string;
   files: ConsoleFile[];
 }
 
-/** Returns the bundle of the present sources, made now if none is kept. */
+/** Returns the bundle of the present sources. Builds it if no stored bundle matches. */
 export async function consoleBundle(kept = KEPT): Promise<ConsoleBundle> {
   const packaged = await readKept(join(import.meta.dirname, PACKAGED_CONSOLE));
   if (packaged) return packaged;
@@ -45,7 +45,8 @@ export async function consoleBundle(kept = KEPT): Promise<ConsoleBundle> {
   if (found?.sources === sources) return found;
   const made = { sources, ...(await bundle()) };
   await keep(kept, made).catch(() => {
-    // A container's files may be read-only. The next process makes the bundle again.
+    // A failed write is ignored: a container's files may be read-only, and then the next process builds the bundle
+    // again.
   });
   return made;
 }
@@ -59,7 +60,7 @@ async function readKept(path: string): Promise<ConsoleBundle | undefined> {
   }
 }
 
-/** Replaces the file at once: several processes may start together. */
+/** Replaces the file atomically, because several processes may start together. */
 async function keep(path: string, made: ConsoleBundle): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   const draft = `${path}.${process.pid}`;

@@ -1,4 +1,4 @@
-/** Serves the console: one page for all its addresses, and the files of its program. */
+/** Serves the console: the same HTML page for all of its addresses, and the files of its program. */
 import { gzipSync } from "node:zlib";
 import { type Request, Router } from "express";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
@@ -8,13 +8,13 @@ import { type Link, linkBelow } from "../pages/page.ts";
 import { type ConsoleBundle, type ConsoleFile, consoleBundle } from "./bundle.ts";
 
 /**
- * Results of renderings are shown as pictures and documents from memory (blob:). No text becomes markup anywhere:
- * browsers refuse it (require-trusted-types-for).
+ * Returns the content security policy. Results of renderings are shown as pictures and documents from memory (blob:).
+ * Browsers refuse to interpret any text as markup (require-trusted-types-for).
  */
 const policyFor = (files: string) =>
   [
     "default-src 'none'",
-    // Apps serve scripts of theirs below our origin too, so the folder is named.
+    // Names the folder, because apps serve their own scripts on the same origin.
     `script-src ${files}`,
     `style-src ${files}`,
     "img-src 'self' data: blob:",
@@ -27,11 +27,11 @@ const policyFor = (files: string) =>
     "trusted-types 'none'",
   ].join("; ");
 const FILES = `${CONSOLE}/files`;
-/** The name of a file contains a hash of its content. */
+/** Caching without limit is safe, because the name of a file contains a hash of its content. */
 const KEPT = "public, max-age=31536000, immutable";
 
 interface ConsoleParts {
-  /** Resolves to whether a person is signed in. */
+  /** Resolves with true if a person is signed in. */
   isSignedIn(request: Request): Promise<boolean>;
   publicUrl: string;
 }
@@ -82,7 +82,7 @@ function shellOf({ script, style }: ConsoleBundle, link: Link): string {
 `.toString();
 }
 
-/** The files of the program in memory, compressed once. */
+/** Keeps the program's files in memory, each compressed one time. */
 class ConsoleFiles {
   #loading: Promise<{ bundle: ConsoleBundle; files: Map<string, ServedFile> }> | undefined;
 
@@ -94,7 +94,7 @@ class ConsoleFiles {
     return (await this.#load()).files.get(name);
   }
 
-  /** A failure is not kept: the next request tries again. */
+  /** If the load fails, the failure is not cached, and the next request tries again. */
   #load() {
     this.#loading ??= load().catch((error: unknown) => {
       this.#loading = undefined;

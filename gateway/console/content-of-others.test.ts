@@ -98,7 +98,7 @@ describe("content of others in the console", () => {
     const signs = (count: number) => writeHtml(parseMarkdown("*a* ".repeat(count / 2)));
     expect(signs(300)).to.contain("<em>");
     expect(signs(302)).to.not.contain("<em>");
-    // Without the bound this takes minutes.
+    // Without the limit of emphasis characters, this call would take minutes.
     expect(writeHtml(parseMarkdown("*a_".repeat(100_000)))).to.contain("*a_*a_");
   });
 

@@ -24,7 +24,9 @@ describe("crawls in the console", function () {
   let world: ConsoleWorld;
   let site: Server;
   let origin: string;
-  /** Until it resolves, the slow page is not answered, and the crawl goes on. */
+  /**
+   * Until this promise resolves, the site does not answer the request for the slow page, so the crawl keeps running.
+   */
   const released = Promise.withResolvers<void>();
   before(async () => {
     site = createServer((request, response) => {

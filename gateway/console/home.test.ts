@@ -16,7 +16,7 @@ describe("home of the console", function () {
     await world.says("All is well");
     await world.says("Browser time today");
     await world.says("API token made");
-    // The quick starts wait for every list above them.
+    // The quick starts appear only after every list above them has loaded.
     await world.says(`/v4/accounts/${world.platform.accountId}/browser-rendering/pdf`);
     await world.audit("home");
     await world.follow("Do it here");
@@ -71,7 +71,7 @@ describe("home of the console", function () {
         await of(fetch("${members}", { method: "POST", credentials, mode: "no-cors", body })),
       ];
     })()`);
-    // The last one is sent with the cookie, and Cross-Origin-Resource-Policy hides that there was an answer.
+    // The last request is sent with the cookie, but Cross-Origin-Resource-Policy hides its response.
     expect(outcomes).to.deep.equal(["refused", "refused", "refused", "refused"]);
     const shown = page.waitForNavigation();
     await page.evaluate(`(() => {

@@ -12,7 +12,7 @@ import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects
 import { until } from "../../scripts/testing/until.ts";
 import { ConsoleWorld } from "./testing/console-world.ts";
 
-/** More than one page of the list has. */
+/** Number of accounts: one more than a page of the list contains. */
 const ACCOUNTS = 101;
 
 describe("requests and operation in the console", function () {
@@ -31,7 +31,7 @@ describe("requests and operation in the console", function () {
   });
   afterEach(() => world.checkFaults());
 
-  /** Mail that its receiver refuses, as if a request of this id had sent it. */
+  /** Creates a dead letter: sends mail that its receiver refuses, with this request id. */
   async function bury(requestId: string): Promise<void> {
     const address = addressOf("account", world.platform.accountId);
     const mail = { from: "test", message: "browserUsed", input: { ms: "none" } };
@@ -108,7 +108,7 @@ describe("requests and operation in the console", function () {
     const retry = await world.page.waitForSelector('aria/Retry #1[role="button"]');
     await retry?.click({ count: 2 });
     await world.says("#1 is sent again.");
-    // The receiver refuses the message again, which makes another letter.
+    // The receiver refuses the resent message again, so a new dead letter appears.
     await world.says("#2 browserUsed");
     world.page.off("request", note);
     expect(sent).to.deep.equal(["/v4/installation/dead-letters/1/retry"]);
@@ -175,7 +175,7 @@ describe("requests and operation in the console", function () {
     };
     await add("nobody@example.com", id);
     await world.says("is unknown");
-    // The person told their id, and somebody else holds the address.
+    // The given id is not that of the user with this email address, as if the address now belonged to somebody else.
     await add(email, "a".repeat(32));
     await world.says(`${email} has another id`);
     await add(email, id);

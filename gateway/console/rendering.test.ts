@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { ConsoleWorld } from "./testing/console-world.ts";
 import { HOSTILE_TEXTS } from "./testing/hostile-texts.ts";
 
-/** Longer than the interval at which the list of jobs is read. */
+/** Longer than the interval between two reads of the list of jobs. */
 const SLOW_MS = 3_000;
 
 describe("rendering in the console", function () {
@@ -151,7 +151,7 @@ describe("rendering in the console", function () {
     await world.audit("rendering-usage");
   });
 
-  /** Presses Render, and resolves to the first bytes of the answer. */
+  /** Presses the button Render, and resolves with the first bytes of the result. */
   async function rendered(): Promise<Buffer> {
     const answer = world.page.waitForResponse((one) => one.url().includes("/browser-rendering/"));
     await world.press("Render");

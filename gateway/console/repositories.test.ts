@@ -163,7 +163,7 @@ describe("repositories in the console", function () {
 
   it("makes and revokes a token that clones", async () => {
     await world.open("repositories/default/parcel/tokens", "parcel");
-    // The list above moves the button when it comes in.
+    // Waits until the page is complete, because the list above would move the button when it loads.
     await world.settled();
     await world.press("Make the token");
     await world.says("It is not shown again");
@@ -223,7 +223,8 @@ describe("repositories in the console", function () {
     const { page } = world;
     const files = Array.from({ length: 10_000 }, (_, index) => [`file-${index}.txt`, ""]);
     await push("many", [{ message: "many", files: Object.fromEntries(files) }]);
-    // The time for as many plain rows is the reference, because it scales with a slow machine.
+    // The reference is the time to render the same number of plain rows, because this time also grows on a slow
+    // machine.
     await world.open("", "Home");
     const plainMs = Number(
       await page.evaluate(`(() => {
@@ -358,7 +359,7 @@ describe("repositories in the console", function () {
     files: Record<string, string | Buffer>;
   }
 
-  /** Makes a repository with git, and pushes it. */
+  /** Creates a repository with git and pushes its commits. */
   async function push(name: string, commits: readonly Commit[]): Promise<void> {
     const path = "/artifacts/namespaces/default/repos";
     const { body } = await world.platform.rest("POST", path, { name });

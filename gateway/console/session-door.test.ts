@@ -246,7 +246,7 @@ describe("REST by the session of a browser", function () {
     const policy = person.seen.headers.get("content-security-policy") ?? "";
     expect(policy).to.contain("default-src 'none'").and.to.contain("frame-ancestors 'none'");
     expect(policy).to.contain("require-trusted-types-for 'script'");
-    // Apps serve scripts below our origin too, so the policy names the folder of the program.
+    // The policy names the program's folder, because apps serve their own scripts on the same origin.
     expect(policy).to.contain(`script-src ${url}/console/files/;`);
     expect(policy.replaceAll(`${url}/console/files/`, "")).to.not.match(/unsafe|https?:|\*/);
     expect(person.seen.text).to.not.match(/<script(?![^>]* src=)/);

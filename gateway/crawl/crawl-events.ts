@@ -27,7 +27,10 @@ interface CrawlEventsParts {
   streamsMax?: number;
 }
 
-/** Id of the last event. A client that reconnects with it learns that there is nothing more. */
+/**
+ * Id of the last event of a stream. If a client reconnects with this id, it gets status 204, because there are no
+ * more events.
+ */
 const FINISHED = "finished";
 const OVER_STATUS = 204;
 
@@ -62,7 +65,7 @@ export class CrawlEvents {
         response.status(OVER_STATUS).end();
         return;
       }
-      // A HEAD request would wait for an end that has no body.
+      // A HEAD request has no body, so without this it would wait until the crawl ends.
       if (response.req.method === "HEAD") {
         response.type("text/event-stream").end();
         return;
@@ -93,7 +96,8 @@ export class CrawlEvents {
         if (ended.aborted) break;
         // The results have expired during the stream.
         if (isRefusal(error, ["not_found"])) break;
-        // An actor that moves to another host is back soon.
+        // If the job is unavailable, for example because its actor moves to another host, the stream goes on and
+        // reads its state later.
         if (!isRefusal(error, ["unavailable", "busy", "deadline_exceeded"])) throw error;
       }
     }
@@ -206,7 +210,10 @@ class Follower {
     this.#stream.send("finished", summary, FINISHED);
   }
 
-  /** Resolves after the time, at the end of the job, or on the signal. */
+  /**
+   * Resolves after `ms` milliseconds, when a live update shows that the job has ended or updates were missed, or when
+   * the signal aborts.
+   */
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = this.#woken;
     const timer = setTimeout(resolve, ms);

@@ -22,7 +22,7 @@ describe("readCrawl", () => {
     await reading.next();
     return { reading, blobs: crawls.blobs };
   };
-  // Each body comes after the text before it.
+  // Each record has two pieces: its text and its body. So half of the prefetched pieces are bodies.
   const bodiesAhead = CRAWL_READ_AHEAD_MAX / 2;
 
   it("readCrawl() prefetches pieces up to its limit, and the next when the client reads one", async () => {

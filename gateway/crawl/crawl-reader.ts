@@ -10,8 +10,8 @@ import { type Piece, readAhead } from "../http/read-ahead.ts";
 import { wireRecord, wireSummary } from "./crawl-wire.ts";
 
 /**
- * Bytes and number of bodies that are read ahead of the client. With the read-ahead of a blob this is a third of a
- * read's memory.
+ * Maximum bytes and number of pieces that are prefetched for the client. Together with the prefetched chunks of a
+ * blob, they are a third of the memory of a read.
  */
 export const CRAWL_READ_AHEAD_BYTES_MAX = 4 * 1024 * 1024;
 export const CRAWL_READ_AHEAD_MAX = 16;
@@ -22,7 +22,10 @@ interface CrawlReading extends Pick<CrawlQuery, "cursor" | "limit" | "status"> {
   signal: AbortSignal;
 }
 
-/** Rejects with the job's refusal before the first byte. A later read error ends the document with an error. */
+/**
+ * Returns the document in pieces. A refusal by the job rejects before the first byte. If a later read fails, the
+ * iteration of the document throws an error.
+ */
 export async function readCrawl(
   { actors, blobs }: { actors: ActorClient; blobs: Pick<BlobStore, "get"> },
   reading: CrawlReading,
@@ -36,7 +39,7 @@ export async function readCrawl(
   });
 
   async function* pieces(): AsyncGenerator<Piece, void, undefined> {
-    // The envelope around a result that is written in parts.
+    // The text of the response before and after its result, because the result is written in parts.
     const [before = "", after = ""] = JSON.stringify(success("\0")).split('"\\u0000"');
     const head = JSON.stringify(wireSummary(job, first.summary)).slice(0, -1);
     let text = `${before}${head},"records":[`;

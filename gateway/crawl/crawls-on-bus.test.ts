@@ -146,7 +146,8 @@ describe("crawls on the bus", function () {
     await until("some pages are fetched", () => fetched() >= 20);
     expect((await ask(`/${id}`, "DELETE")).status).to.equal(200);
     const before = fetched();
-    // The next request has its turn only after the first.
+    // The second crawl gets its turn after the cancelled one. When it has ended, no further requests of the cancelled
+    // crawl follow.
     site.page("/next", "<p>next</p>");
     await ended(await start({ url: `${site.url}/next`, limit: 1 }));
     expect(fetched() - before).to.be.at.most(HOST_REQUESTS_IN_FLIGHT_MAX);
@@ -197,7 +198,7 @@ describe("crawls on the bus", function () {
     });
     const id = await start({ url: `${site.url}/`, source: "links" });
     await until("the last page is asked for", () => site.paths.includes("/a"));
-    // An early reminder finds a running job.
+    // A reminder `expire` that arrives too early must not change a running job.
     await bus.actors.send(crawlJob, id, "expire", {});
     const accountId = crawls.split("/").at(-3) ?? "";
     const blobs = async () => {

@@ -176,7 +176,7 @@ async function withCounts(
     );
     return { ...entry, total, finished, skipped };
   } catch (error) {
-    // A job that is away or has just expired must not hide the others.
+    // If one job is unavailable or has just expired, the list is still shown, without the counts of that job.
     if (error instanceof ActorError) return entry;
     throw error;
   }
@@ -215,7 +215,7 @@ function follow(events: CrawlEvents) {
   };
 }
 
-/** Returns the job id of the path. Text in another form is the id of no job. */
+/** Returns the job id in the path. Throws `not_found` if the text has not the form of an id. */
 function jobOf({ parameters }: CrawlAsked): string {
   const { success, data } = Id.safeParse(parameters.job_id);
   if (success) return data;

@@ -52,7 +52,7 @@ export async function startCrawl(
     await actors.call(account, accountId, "admitRendering", limit, { signal });
   }
   await consultSite(starting, request, signal);
-  // The admission holds a place for a while even without a start, so it comes late.
+  // The account's place is reserved last: the reservation lasts for some time even if the crawl does not start.
   await actors.call(crawlList, accountId, "admit", {}, { signal });
   const id = randomBytes(16).toString("hex");
   // The request may contain cookies, passwords and header fields that open accounts elsewhere.
@@ -67,7 +67,10 @@ export async function startCrawl(
   return id;
 }
 
-/** Refuses if the site's content signal forbids the crawl and becomes known in time. */
+/**
+ * Throws a refusal if the site's content signal forbids the crawl. If the robots.txt is not known within `waitMs`,
+ * the crawl starts without this check.
+ */
 async function consultSite(
   { actors, live, waitMs = CRAWL_START_WAIT_MS }: CrawlStarting,
   request: CrawlRequest,

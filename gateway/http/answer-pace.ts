@@ -7,10 +7,12 @@ import { ActorError } from "../../schemas/errors.ts";
 import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
 
 const ANSWER_STALL_BYTES = 128 * 1024;
-/** Bytes that are written to a client at a time, to see how much it reads. */
+/**
+ * Size of the pieces in which an answer is written. After each piece the gateway sees how much the client has read.
+ */
 const ANSWER_PIECE_BYTES = 64 * 1024;
 
-/** A client must read at least this many bytes in this time, or the gateway cuts its answer off. */
+/** A client must read at least `stallBytes` in `stallMs`; otherwise the gateway aborts its answer. */
 export interface AnswerPaceLimits {
   stallMs: number;
   stallBytes: number;
@@ -20,7 +22,7 @@ export class AnswerPace {
   readonly #response: ServerResponse;
   readonly #stallMs: number;
   readonly #stallBytes: number;
-  /** Bytes written since the client last kept up, and the time spent waiting for it. */
+  /** Bytes written since the client was last fast enough, and the time spent since then waiting for the client. */
   #bytes = 0;
   #waitedMs = 0;
 
@@ -34,8 +36,8 @@ export class AnswerPace {
   }
 
   /**
-   * Resolves when the client can take more. Rejects with the signal's reason, and cuts the answer off, when the client
-   * is too slow or has left. Also rejects when `meanwhile` rejects.
+   * Writes a chunk. Resolves when the client can take more bytes. Rejects and aborts the answer if the client is too
+   * slow, if it has left, if the signal aborts (with its reason), or if `meanwhile` rejects.
    */
   async write(chunk: Uint8Array, signal: AbortSignal, meanwhile?: Promise<unknown>): Promise<void> {
     for (const piece of piecesOf(chunk)) {
@@ -55,7 +57,10 @@ export class AnswerPace {
     }
   }
 
-  /** Writes as `write` does, then ends the answer. The last bytes get the same time as any others. */
+  /**
+   * Writes the last chunk as `write` does, then ends the answer. The last bytes have the same time limit as all
+   * others.
+   */
   async end(
     signal: AbortSignal,
     content: Uint8Array = NOTHING,
@@ -88,8 +93,8 @@ export class AnswerPace {
     const given = () => reject(signal.reason);
     const startedAt = performance.now();
     const late = setTimeout(() => reject(slow()), this.#stallMs - this.#waitedMs);
-    // Plain listeners: a large answer waits a hundred times, and each wait with an AbortSignal would create an unused
-    // error.
+    // Plain listeners are used because a large answer waits a hundred times, and each wait with an AbortSignal would
+    // create an unused error object.
     response.on("close", closed);
     if (until) until.then(resolve);
     else response.on("drain", resolve);
@@ -113,7 +118,7 @@ export class AnswerPace {
 
 const NOTHING = new Uint8Array();
 
-/** Splits a chunk: nobody can tell how much of a large one the client has read. */
+/** Splits a chunk into pieces, because the gateway cannot tell how much of a large chunk the client has read. */
 function* piecesOf(chunk: Uint8Array): Generator<Uint8Array> {
   for (let from = 0; from < chunk.length; from += ANSWER_PIECE_BYTES) {
     yield chunk.subarray(from, from + ANSWER_PIECE_BYTES);

@@ -1,4 +1,4 @@
-/** The status of a finished request, as log and metrics count it. */
+/** The status of a finished request, for the log and the metrics. */
 import type { ServerResponse } from "node:http";
 import { ERRORS } from "../../schemas/errors.ts";
 

@@ -1,4 +1,7 @@
-/** Blames the cursor when an actor refuses a listing. The gateway has checked all other fields before. */
+/**
+ * Converts an actor's refusal of a listing to a fault of the field `cursor`. The gateway has checked all other fields
+ * before.
+ */
 import { ActorError } from "../../schemas/errors.ts";
 
 /** For `.catch()`: rethrows an actor's `invalid_request` as a fault of the query's cursor. */

@@ -1,4 +1,4 @@
-/** Calls that revoke something. They return when every gateway that caches it was notified. */
+/** Makes calls that revoke something. They return after every gateway that caches the revoked item was notified. */
 import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type {
@@ -15,8 +15,8 @@ import type { tellAgain } from "../../schemas/tell-again.ts";
 type Telling = { tellAgain: typeof tellAgain };
 
 /**
- * Calls as `actors.call` does, then notifies. It notifies after a refusal too, because an earlier call may have had
- * its effect without a notification. Rejects when no host answers.
+ * Makes the call, then makes the actor notify the gateways. It does so after a refusal too, because an earlier call
+ * may have had its effect without a notification. Rejects if no host answers.
  */
 export async function callAndNotify<M extends Messages & Telling, N extends Calls<M>>(
   actors: ActorClient,

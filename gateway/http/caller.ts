@@ -1,4 +1,7 @@
-/** The caller of a request: an API token, an OAuth access token or a signed-in person, and what it opens. */
+/**
+ * The caller of a request and its access rights. A caller is an API token, an OAuth access token or a signed-in
+ * person.
+ */
 import type { Permission } from "../../schemas/account/permissions.ts";
 import type { Scope } from "../../schemas/oauth/scopes.ts";
 
@@ -13,14 +16,14 @@ export interface Caller {
   expiresAt?: number | undefined;
   /** The session of a person who uses the platform's own pages. */
   session?: { id: string; email: string };
-  /** The signed-in person; or the person and the client of the grant that the token rests on. */
+  /** The signed-in person; or the user of the grant from which the token comes. */
   userId?: string;
   clientId?: string;
-  /** The grant that the token rests on, itself or through the token that made it. */
+  /** The grant from which the token comes, directly or through the token that created it. */
   grantId?: string | undefined;
-  /** Every account that an OAuth access token opens. */
+  /** All accounts that an OAuth access token gives access to. */
   accountIds?: readonly string[];
-  /** The only namespace of repositories that the binding of an app opens. */
+  /** The only repository namespace that this caller may use, if the caller is the binding of an app. */
   namespace?: string;
   /** Checks the token again, for connections that outlive their request. */
   isStillGood?: () => Promise<boolean>;

@@ -1,8 +1,8 @@
-/** Tells when a client has left before its answer was complete. */
+/** Returns an abort signal for a client that leaves before its answer is complete. */
 import type { ServerResponse } from "node:http";
 import { ActorError } from "../../schemas/errors.ts";
 
-/** One for each request, so that its parts do not all listen. */
+/** One shared signal for each request, so that not every part of the request adds its own listener. */
 const signals = new WeakMap<ServerResponse, AbortSignal>();
 
 /** Returns a signal that aborts with the refusal `cancelled` when the client leaves. */

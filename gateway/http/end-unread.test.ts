@@ -9,7 +9,7 @@ describe("endUnread()", function () {
   let server: Server;
   let url: string;
   const read: number[] = [];
-  /** Reads a little of the body at most, as a route does that refuses it. */
+  /** Reads at most the first piece of the body, as a route does that refuses the request. */
   const refuse = async (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
     if (request.url === "/begun")

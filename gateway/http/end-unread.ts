@@ -2,15 +2,16 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /**
- * Bytes of a refused body that are discarded: a client sends them before it reads the response. A body of several
- * times the limit of any route fits.
+ * Limits the bytes of a refused body that the gateway reads and discards. A client sends them before it reads the
+ * response. The limit is several times the body limit of any route.
  */
 export const UNREAD_BODY_BYTES_MAX = 64 * 1024 * 1024;
 const UNREAD_BODY_MS_MAX = 5_000;
 
 /**
- * Sends `body` whole, reads on for a while, and then closes the connection. Closed at once, the system would reset it,
- * and a client that still sends, as Node's fetch does, finds a broken connection in place of the answer.
+ * Sends the whole `body`, continues to read the request for a while, and then closes the connection. If it closed the
+ * connection immediately, the operating system would reset it. A client that is still sending, such as Node's fetch,
+ * would then see a broken connection instead of the answer.
  */
 export async function endUnread(
   request: IncomingMessage,
@@ -24,7 +25,7 @@ export async function endUnread(
   response.end();
 }
 
-/** Resolves when the request has ended or exceeds UNREAD_BODY_BYTES_MAX. */
+/** Discards the rest of the request. Resolves when the request has ended or exceeds UNREAD_BODY_BYTES_MAX. */
 async function skimmed(request: IncomingMessage): Promise<void> {
   if (request.complete || request.destroyed) return;
   const { promise, resolve } = Promise.withResolvers<void>();

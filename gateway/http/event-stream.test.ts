@@ -31,13 +31,14 @@ describe("EventStream", () => {
     await until("the request has come", () => answers.length === 1);
     const [response] = answers;
     if (response === undefined) throw new Error("no response");
-    // The bytes that wait, less the lengths of chunks.
+    // With a Content-Length, Node does not add chunk lengths. So `writableLength` counts only the bytes of events
+    // that wait.
     response.set("Content-Length", String(2 * EVENTS_WAITING_BYTES_MAX));
     const stream = new EventStream(response);
     const [taking] = (await once(asked, "response")) as [IncomingMessage];
     await until("the head has left", () => response.writableLength === 0);
 
-    // The stream is corked, so nothing leaves during one turn of the loop.
+    // The response is corked, so Node sends nothing until `uncork`.
     response.cork();
     const around = measure("");
     const waiting = response.writableLength;

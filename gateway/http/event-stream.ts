@@ -1,10 +1,13 @@
-/** Server-Sent Events to one client, with a bound on the events that wait for a slow one. */
+/** Sends Server-Sent Events to one client, and limits the events that wait for a slow client. */
 import type { Response } from "express";
 import { ANSWER_STALL_MS } from "../../schemas/limits.ts";
 
-/** Reconnection delay that an event stream tells its client. */
+/** The delay before a reconnection, which the stream sends to its client. */
 const EVENTS_RETRY_MS = 2_000;
-/** Bytes queued for a slow client. Past it, pages are only counted. */
+/**
+ * Limits the bytes that wait for a slow client. Above it, the stream sends only the number of finished pages, not the
+ * pages.
+ */
 export const EVENTS_WAITING_BYTES_MAX = 256 * 1024;
 
 export class EventStream {
@@ -12,14 +15,14 @@ export class EventStream {
   readonly #stallMs: number;
   #lastWriteAt = 0;
 
-  /** Sends the status at once. Cuts off a client that reads nothing for too long. */
+  /** Sends the status immediately. Closes the connection of a client that reads nothing for `stallMs`. */
   constructor(response: Response, { stallMs = ANSWER_STALL_MS }: { stallMs?: number } = {}) {
     this.#response = response;
     this.#stallMs = stallMs;
     response.set({
       "Content-Type": "text/event-stream",
       "Cache-Control": "no-store, no-transform",
-      // nginx and similar proxies would buffer the events.
+      // Tells nginx and similar proxies not to buffer the events.
       "X-Accel-Buffering": "no",
     });
     response.on("timeout", () => response.destroy());

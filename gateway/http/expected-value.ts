@@ -65,7 +65,7 @@ function textPhrase({ format, minLength, maxLength }: Json): string {
 
 function arrayPhrase({ items, minItems, maxItems }: Json): string {
   const each = items && !Array.isArray(items) ? (items as Json) : undefined;
-  // Faults inside an object have messages of their own.
+  // An object gets no description here, because faults inside it have their own messages.
   const phrase = each === undefined || each.type === "object" ? undefined : phraseOf(each);
   return `an array${counts(minItems, maxItems, "item")}${phrase ? `, each ${phrase}` : ""}`;
 }
@@ -94,7 +94,10 @@ function numbers({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Json)
   return bounds.length === 0 ? "" : ` ${bounds.join(" and ")}`;
 }
 
-/** Zod bounds every integer by the safe range of a double. That is no limit of ours, so messages leave it out. */
+/**
+ * Returns the bound of an integer unless it is zod's own. Zod limits every integer to the safe range of a double;
+ * this is no limit of the API, so messages omit it.
+ */
 function chosen(bound: number | undefined): number | undefined {
   return bound === undefined || Math.abs(bound) === Number.MAX_SAFE_INTEGER ? undefined : bound;
 }

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import type { Server } from "node:http";
 
 /**
- * Resolves with the port. The system chooses one when the configuration says 0. `setting` names what chose the port.
+ * Resolves with the port. With port 0 the system chooses a free one. `setting` is the name of the setting that chose
+ * the port.
  */
 export async function listen(
   server: Server,

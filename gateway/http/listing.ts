@@ -1,4 +1,4 @@
-/** Pages of a list that is small enough to be in memory whole. */
+/** Returns pages of a list that is small enough to be completely in memory. */
 import type { ResultInfo } from "../../schemas/http/envelope.ts";
 import type { Listing } from "../../schemas/http/listing.ts";
 

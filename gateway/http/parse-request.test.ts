@@ -125,7 +125,7 @@ describe("parse-request", () => {
     [{ colour: "green" }, "/colour", "Expected one of red, blue"],
     [{ kind: "image" }, "/kind", 'Expected "page"'],
     [{ shape: { is: "ball" } }, "/shape/is", "Expected one of disc, box"],
-    // Unions: of several that would do, or of the one that is meant
+    // Unions: the message describes all alternatives that fit the value's type, or only the intended one.
     [
       { either: 5 },
       "/either",
@@ -140,7 +140,7 @@ describe("parse-request", () => {
     [{ slug: "A" }, "/slug", "Expected a text that matches /^[a-z]+$/"],
     [{ names: { long: 1 } }, "/names/long", "Expected a text of at most 3 characters"],
     [{ names: { one: "1" } }, "/names/one", "Expected a whole number"],
-    // Rules, with words of their own and without
+    // Rules, with and without their own error message.
     [{ even: 3 }, "/even", "Expected a whole number"],
     [{ own: 5 }, "/own", "Expected our own words"],
     // Fields

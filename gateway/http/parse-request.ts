@@ -6,7 +6,7 @@ import { meantName } from "../../schemas/nearest-name.ts";
 import { expectedValue } from "./expected-value.ts";
 import { shortened } from "./shortened.ts";
 
-/** Characters of the message of one fault. The longest of our own has about 400. */
+/** Limits the characters of the message of one fault. The longest of our own messages has about 400. */
 export const FAULT_TEXT_CHARS_MAX = 1_024;
 
 /**
@@ -27,7 +27,7 @@ export function parseRequest<S extends z.ZodType>(
   });
 }
 
-/** Makes one fault of each unknown field, so that each has its own pointer. */
+/** Converts zod's issues to faults. Each unknown field becomes a separate fault with its own pointer. */
 function firstFaults(issues: readonly z.core.$ZodIssue[], root: string) {
   const faults: { pointer: string; message: string }[] = [];
   for (const issue of issues) {
@@ -53,7 +53,9 @@ function pointerTo(path: readonly PropertyKey[]): string {
     .join("");
 }
 
-/** Says what would be valid, for schemas without a message of their own. Zod's messages only say what is wrong. */
+/**
+ * Returns words for a valid value, if the schema has no message of its own. Zod's messages only say what is wrong.
+ */
 function describe(issue: z.core.$ZodRawIssue, query: unknown): string | undefined {
   const expected = issue.schema && expectedValue(issue.schema);
   switch (issue.code) {
@@ -66,7 +68,7 @@ function describe(issue: z.core.$ZodRawIssue, query: unknown): string | undefine
       return expectedText(expected, issue, query);
     case "invalid_union":
       return unionText(issue, expected) ?? expectedText(expected, issue, query);
-    // The schema of the record's keys describes valid names.
+    // The key of the record is invalid. The schema of the keys describes valid names.
     case "invalid_key":
       return issue.issues[0]?.message;
     case "invalid_format":
@@ -123,7 +125,7 @@ function formatted(
   return expected;
 }
 
-/** Returns a sentence that names the known field with the nearest name; empty when none is near. */
+/** Returns a sentence with the existing field whose name is nearest to `key`; empty if none is near. */
 function meantBy({ message }: z.core.$ZodIssueUnrecognizedKeys, key: string): string {
   const [, known = ""] = /expected one of (.+)$/.exec(message) ?? [];
   const meant = meantName(shortened(key), known === "" ? [] : known.split(", "));
@@ -132,7 +134,7 @@ function meantBy({ message }: z.core.$ZodIssueUnrecognizedKeys, key: string): st
 
 /** The message for a field that the schema does not have. */
 export function unknownField(known: readonly string[]): string {
-  // Only queries may have no fields at all.
+  // Only a query can have a schema without any field.
   const expected = known.length === 0 ? "no query" : `one of ${known.join(", ")}`;
   return `Unknown field, expected ${expected}`;
 }

@@ -41,7 +41,8 @@ describe("prefersAsync", () => {
       return Math.min(...tries);
     };
     takes(10); // Until then the code is not compiled.
-    // Ten times as long a field. A parser that reads each quote to the end would need a hundred times as long.
+    // The second field is ten times as long. A parser that reads to the end of the field for each quote would need a
+    // hundred times as long.
     expect(takes(100)).to.be.below(50 * Math.max(takes(10), 1));
     expect(prefersAsync(`${"respond-async ".repeat(1_000)}`)).to.equal(false);
   });

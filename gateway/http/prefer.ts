@@ -6,7 +6,10 @@
  */
 const QUOTED = /"(?:[^"\\]|\\.)*(?:"|$)/g;
 
-/** Returns true if the client prefers a response before the work is done. Node joins several fields by commas. */
+/**
+ * Returns true if the client prefers a response before the work is done. Node joins several fields of this name with
+ * commas.
+ */
 export function prefersAsync(field: string | string[] | undefined): boolean {
   const text = [field ?? []].flat().join(",");
   return text

@@ -1,10 +1,10 @@
-/** Answers with bytes that have an ETag: all of them, one range, or 304 when the client has them. */
+/** Answers with bytes that have an ETag: all bytes, one range, or 304 if the client already has them. */
 import type { Request, Response } from "express";
 import { ActorError } from "../../schemas/errors.ts";
 import { writeAnswer } from "./write-answer.ts";
 
 interface NamedBytes {
-  /** A strong validator: different bytes have a different tag. */
+  /** The entity tag, a strong validator: different bytes have different tags. */
   tag: string;
   bytes: number;
   type: string;
@@ -12,7 +12,7 @@ interface NamedBytes {
   read(start: number, end: number): AsyncIterable<Uint8Array>;
 }
 
-/** Other statuses of such an answer, for the OpenAPI document. */
+/** The statuses besides 200 that such an answer can have, for the OpenAPI document. */
 export const RANGED = {
   206: "The part that Range asks for",
   304: "What the client has, by its If-None-Match",
@@ -29,7 +29,7 @@ export async function answerRanged(
   signal: AbortSignal,
 ): Promise<void> {
   const quoted = `"${tag}"`;
-  // A cache may keep it but must revalidate each time, because a token may be revoked.
+  // A cache may store the answer, but must revalidate it each time, because the token may be revoked.
   response.set({ ETag: quoted, "Cache-Control": "private, no-cache", "Accept-Ranges": "bytes" });
   if (hasEntityTag(headers["if-none-match"], quoted)) {
     response.status(304).end();
@@ -56,7 +56,9 @@ export async function answerRanged(
   await writeAnswer(read(start, end), response, { bytes: end - start + 1, signal });
 }
 
-/** Compares tags as If-None-Match does (RFC 9110 section 13.1.2). */
+/**
+ * Returns whether the header contains the tag. Tags are compared as If-None-Match requires (RFC 9110 section 13.1.2).
+ */
 export function hasEntityTag(header: string | undefined, tag: string): boolean {
   if (header === undefined) return false;
   return header
@@ -65,7 +67,10 @@ export function hasEntityTag(header: string | undefined, tag: string): boolean {
     .some((one) => one === "*" || one === tag);
 }
 
-/** Returns undefined when the client wants all bytes, and "none" when the range lies behind the end. */
+/**
+ * Returns the requested range; undefined if the client wants all bytes, and "none" if the range starts after the last
+ * byte.
+ */
 function rangeOf(
   header: string | undefined,
   bytes: number,

@@ -1,14 +1,15 @@
 /**
- * Prefetches the next pieces of an answer while the current one is being sent: small pieces whole, large ones in
- * chunks.
+ * Prefetches the next pieces of an answer while the current piece is being sent. Small pieces are read completely,
+ * large pieces in chunks.
  */
 
-/** Bytes in memory, or a blob of a known size to read. */
+/** A piece of an answer: bytes in memory, or a blob of a known size. */
 export type Piece = Uint8Array | { bytes: number; read(): AsyncIterable<Uint8Array> };
 
 /**
  * Yields the bytes of all pieces in order. Prefetches pieces of at most `wholeMax` bytes each, up to `bytesMax` bytes
- * and `countMax` pieces in all. Reads larger pieces when their turn comes. Stops reading when the consumer stops.
+ * and `countMax` pieces in total. A larger piece is read only when all earlier pieces are sent. Stops reading when
+ * the consumer stops.
  */
 export async function* readAhead(
   pieces: AsyncIterator<Piece, void, undefined>,
@@ -44,7 +45,7 @@ export async function* readAhead(
 
 function begun(piece: Exclude<Piece, Uint8Array>) {
   const whole = Array.fromAsync(piece.read()).then((chunks) => Buffer.concat(chunks));
-  // The consumer awaits the promise in its turn, or never; this avoids an unhandled rejection.
+  // The consumer awaits this promise later, or never. The empty handler prevents an unhandled rejection.
   whole.catch(() => {});
   return { piece, whole };
 }

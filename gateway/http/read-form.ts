@@ -8,7 +8,10 @@ import { shortened } from "./shortened.ts";
 
 /** Limits the bytes of one part's headers: several times the longest path in Unicode. */
 const PART_HEADER_BYTES_MAX = 32 * 1024;
-/** Limits the parts of a form: the options, and one file more than the limit of files. */
+/**
+ * Limits the parts of a form: the options, and one file more than the limit of files, so that a form with too many
+ * files gets the message about files.
+ */
 const PARTS_MAX = FILES_MAX + 2;
 
 interface FormBody {
@@ -17,8 +20,8 @@ interface FormBody {
 }
 
 /**
- * Reads `options`, which is JSON, and `files`. `type` is the form's Content-Type. The caller limits the
- * bytes of the chunks.
+ * Reads the part `options`, which is JSON, and the parts `files`. `type` is the Content-Type of the form. The caller
+ * limits the bytes of the chunks.
  */
 export async function readForm(chunks: AsyncIterable<Buffer>, type: string): Promise<FormBody> {
   const form = new Form();
@@ -28,7 +31,7 @@ export async function readForm(chunks: AsyncIterable<Buffer>, type: string): Pro
     try {
       form.take(field, name, content);
     } catch (error) {
-      // An unread part would block the parser for ever.
+      // Discards the part: an unread part would block the parser forever.
       content.on("error", () => {}).resume();
       parser.destroy(error as Error);
     }
@@ -50,7 +53,7 @@ class Form {
 
   take(field: string | undefined, name: string | undefined, content: BusboyFileStream): void {
     const pieces: Buffer[] = [];
-    // The parser also reports the error of an interrupted form.
+    // Errors of the part are ignored: the parser also reports that the form was interrupted.
     content.on("data", (piece: Buffer) => pieces.push(piece)).on("error", () => {});
     if (field === "options") {
       if (this.#options !== undefined) throw refused("/options", "one part of this name");
@@ -94,7 +97,7 @@ function parserOf(type: string): BusboyInstance {
     return new Busboy({
       headers: { "content-type": type },
       preservePath: true,
-      // Browsers send the options as a file if a page makes them a Blob.
+      // A browser sends the options as a file if the page adds them as a Blob.
       isPartAFile: () => true,
       limits: { parts: PARTS_MAX, headerSize: PART_HEADER_BYTES_MAX, headerPairs: 20 },
     });

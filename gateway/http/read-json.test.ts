@@ -92,14 +92,15 @@ describe("read-json", () => {
   });
 
   it("readJson() reads millions of names as fast as one text of the same size", function () {
-    // Making them takes seconds on a busy machine.
+    // Creating these names takes seconds on a busy machine.
     this.timeout(60_000);
     const names: string[] = [];
     for (let i = 0; i < 4_500_000; i++) names.push(`"${i.toString(36)}":0`);
     const many = Buffer.from(`{${names.join(",")}}`);
     const one = Buffer.from(JSON.stringify({ html: "x".repeat(many.length) }));
     readJson(one);
-    // Neighbours of this processor slow single measurements: both are taken several times, in turn.
+    // Other programs on this processor can slow down a single measurement. So both are measured several times,
+    // alternately.
     const rounds = Array.from({ length: 3 }, () => ({
       text: cpuMs(() => readJson(one)),
       refused: cpuMs(() => refusal(() => readJson(many))),
@@ -173,7 +174,7 @@ function outcome(run: () => unknown, text = ""): unknown {
   }
 }
 
-/** For texts of at most eight pieces: the only objects with a field given twice. */
+/** Returns whether an object has a field twice. This is correct only for the test's texts of at most eight pieces. */
 function hasTwice(text: string): boolean {
   return /"(a|b)" *:[^{}]*,[^{}]*"\1" *:/.test(text);
 }

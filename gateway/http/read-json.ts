@@ -3,7 +3,10 @@ import { ActorError } from "../../schemas/errors.ts";
 import { JSON_DEPTH_MAX } from "../../schemas/limits.ts";
 import { shortened } from "./shortened.ts";
 
-/** Fields and array items of a body: the largest honest request has a few hundred, and a page's HTML is one. */
+/**
+ * Limits the fields and array items of a body. The largest legitimate request has a few hundred; the HTML of a page
+ * is a single field.
+ */
 export const JSON_VALUES_MAX = 10_000;
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
@@ -32,16 +35,16 @@ const WORD = /true|false|null/y;
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
-/** One level of nesting: the fields of an object so far, or `undefined` in an array. */
+/** One level of nesting: the names of the fields that an object has had so far, or `undefined` for an array. */
 type Level = Set<string> | undefined;
 
-/** Walks a JSON text once, without recursion, however deep it is nested. */
+/** Scans a JSON text once, without recursion, so that deep nesting does not overflow the stack. */
 class JsonText {
   readonly #text: string;
   readonly #levels: Level[] = [];
   /** The next character to read. */
   #at = 0;
-  /** Fields and items so far. The outermost value is neither. */
+  /** The number of fields and items so far. It starts at -1, because the outermost value is neither. */
   #values = -1;
   /** True directly after `[`, where `]` may follow. */
   #mayClose = false;
@@ -65,7 +68,7 @@ class JsonText {
     }
   }
 
-  /** Returns true when it opened a container whose first value comes next. */
+  /** Reads the start of a value. Returns true if this opened an object or array whose first value comes next. */
   #readValue(): boolean {
     const character = this.#text[this.#at];
     if (character === "]" && this.#mayClose) {
@@ -73,7 +76,7 @@ class JsonText {
       return false;
     }
     this.#mayClose = false;
-    // Counted before JSON.parse builds any value of the text.
+    // The values are counted before JSON.parse creates any of them.
     if (++this.#values > JSON_VALUES_MAX) {
       this.#fail(`expected at most ${JSON_VALUES_MAX} fields and array items`);
     }
@@ -98,7 +101,7 @@ class JsonText {
     return true;
   }
 
-  /** Returns true when another value follows. */
+  /** Reads the text after a value. Returns true if another value follows. */
   #readAfterValue(): boolean {
     const fields = this.#levels.at(-1);
     const end = fields ? "}" : "]";
@@ -120,7 +123,7 @@ class JsonText {
     this.#readString();
     const name: string = JSON.parse(this.#text.slice(start, this.#at));
     const fields = this.#levels.at(-1);
-    // A program that copies fields one by one would change the object itself by this name.
+    // The field "__proto__" is refused: code that copies fields one by one would change the prototype of its object.
     if (name === "__proto__") this.#fail('a field cannot be named "__proto__"', start);
     if (fields?.has(name)) {
       this.#fail(`the field ${shortened(JSON.stringify(name))} is given twice`, start);

@@ -10,7 +10,7 @@ import { ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 import { refusal } from "../../scripts/testing/refusal.ts";
 import { parseRequest } from "./parse-request.ts";
 
-/** One field: its last valid value, its first invalid value, and the message for that. */
+/** The test data of one field: the last valid value, the first invalid value, and the error message for it. */
 type Bound = [pointer: string, good: object, bad: object, said: string];
 
 const text = (length: number) => "a".repeat(length);
@@ -22,7 +22,7 @@ const fieldsOf = (count: number) =>
 const CLIP = { x: 0, y: 0, width: 10, height: 10 };
 const shot = (options: object) => ({ screenshotOptions: { type: "webp", ...options } });
 
-/** Pages of a PDF, a picture and a crawl alike. */
+/** The fields that requests for a PDF, a picture and a crawl have in common. */
 const OF_PAGES: Bound[] = [
   ...bound("/addStyleTag", (n) => ({ addStyleTag: many(n, { content: "" }) }), 50, "50 items"),
   ...bound("/addScriptTag", (n) => ({ addScriptTag: many(n, { content: "" }) }), 50, "50 items"),
@@ -314,7 +314,7 @@ describe("bounds of requests", () => {
   });
 });
 
-/** A field that is good at this number and bad at the next. */
+/** Returns the test data of a field that is valid with the size `most` and invalid with the next size. */
 function bound(
   pointer: string,
   body: (size: number) => object,

@@ -1,10 +1,10 @@
-/** Counts requests, failures of the gateway and time for each route. */
+/** Counts the requests, the failures and the time of the gateway for each route. */
 import type { Route } from "./route.ts";
 
 export interface RequestCount {
   /** The route's id, or "other" for a request that matched no route. */
   id: string;
-  /** For example `POST /v4/accounts/{account_id}/tokens`. */
+  /** Method and path, for example `POST /v4/accounts/{account_id}/tokens`. */
   endpoint: string;
   requests: number;
   errors: number;
@@ -13,7 +13,7 @@ export interface RequestCount {
   ms: number;
 }
 
-/** Statuses from here on count as failures. */
+/** This status and all higher ones count as failures. */
 const FAULT_STATUS = 500;
 const OTHER = { id: "other", endpoint: "other paths" };
 

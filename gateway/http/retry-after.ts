@@ -1,7 +1,7 @@
-/** The Retry-After header of refusals that are temporary. */
+/** Sets the Retry-After header of refusals that are temporary. */
 import type { ServerResponse } from "node:http";
 
-/** The default when the refusal names no time. */
+/** The default, in seconds, if the refusal contains no time. */
 const RETRY_AFTER_S = 1;
 
 /** Sets Retry-After when the status is a temporary refusal (429, 503, …). */

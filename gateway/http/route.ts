@@ -1,4 +1,7 @@
-/** One endpoint as a declaration: the router, the permission check and the OpenAPI document all come from it. */
+/**
+ * The declaration of one endpoint. The router, the permission check and the OpenAPI document are all generated from
+ * it.
+ */
 import type { Response } from "express";
 import type { Logger } from "pino";
 import type { z } from "zod";
@@ -20,7 +23,7 @@ export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
 
 export type Answer<R> = { result: R; resultInfo?: ResultInfo | CursorInfo };
 
-/** Error numbers and pointers of the public API, for routes where they differ from ours. */
+/** The error numbers and pointers of the public API, for routes on which they differ from ours. */
 export interface RefusalWording {
   /** `pointer` is the JSON pointer of the fault; "" when the refusal concerns no field. */
   code(name: ErrorCode, pointer: string): number;
@@ -38,25 +41,31 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   summary: string;
   /** The token needs one of these permissions. When absent, any valid token is enough. */
   permissions?: readonly Permission[];
-  /** Concerns the person alone: only their own session opens it, and needs no permission in an account. */
+  /**
+   * True for routes that concern only the person, not an account. The person's own session may use the route without
+   * a permission; no token may.
+   */
   isOfPerson?: boolean;
   /** Only sessions of the installation's administrators may use the route; no token may. */
   isOfAdministrators?: boolean;
   /**
-   * Open to callers that are bound to one namespace although the path names none. The handler then enforces the
-   * binding.
+   * The path names no namespace, but callers that are bound to one namespace may use the route too. The handler must
+   * then restrict them to their namespace.
    */
   isOpenToBindings?: boolean;
   parameters: P;
   query: Q;
   /** An optional body may be absent, which is read as `{}`. */
   body?: { schema: B; bytesMax: number; isOptional?: true };
-  /** The body may also be a form: its field `files` as parts, and the others as JSON in the part `options`. */
+  /**
+   * The body may also be a form. Its field `files` is sent as file parts, and all other fields as JSON in the part
+   * `options`.
+   */
   takesFiles?: true;
-  /** Error codes besides those that the declaration implies. */
+  /** Error codes in addition to the codes that follow from the declaration. */
   refusals?: readonly ErrorCode[];
   wording?: RefusalWording;
-  /** The last parameter of the path when its value may contain slashes. */
+  /** The name of the last parameter of the path, if its value may contain slashes. */
   rest?: string;
   /** The answer has X-Browser-Ms-Used (time in a browser) and X-Queued-Ms (time in the queue). */
   rendering?: boolean;
@@ -64,7 +73,10 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   mayBeJob?: boolean;
 }
 
-/** The result is the whole JSON answer, as clients of another protocol expect it. Errors have the envelope. */
+/**
+ * The result is the whole JSON answer without the envelope, as clients of another protocol expect it. Errors still
+ * have the envelope.
+ */
 interface Bare<R extends z.ZodType> {
   bare: R;
 }
@@ -77,10 +89,12 @@ interface Answers<R extends z.ZodType> {
   status?: 201 | 202 | 204;
 }
 
-/** The handler writes the answer itself: bytes of a media type, or an envelope with a result too large for memory. */
+/**
+ * The handler writes the answer itself: bytes of a media type, or an envelope whose result is too large for memory.
+ */
 type Streamed =
   | {
-      /** One media type, or several between which the request chooses. */
+      /** One media type, or several. If there are several, the request chooses one. */
       mediaType: string | readonly string[];
       description: string;
       /** Descriptions of other statuses, such as 304. */
@@ -88,11 +102,13 @@ type Streamed =
     }
   | {
       streamed: z.ZodType;
-      /** Members of the envelope beside the result. */
+      /** Members of the envelope in addition to the result. */
       beside?: Readonly<Record<string, z.ZodType>>;
     };
 
-/** A declaration with its handler. The result is JSON in the envelope, or the handler writes the answer itself. */
+/**
+ * A declaration with its handler. The handler returns the JSON result for the envelope, or writes the answer itself.
+ */
 type RouteParts<
   P extends z.ZodType,
   Q extends z.ZodType,
@@ -102,7 +118,10 @@ type RouteParts<
   (
     | {
         answer: Answers<R> | Bare<R>;
-        /** The router writes the answer. Handlers use `response` only to notice when the client has it. */
+        /**
+         * Returns the result, which the router writes. A handler uses `response` only to notice when the client has
+         * received the answer.
+         */
         handle(
           asked: RouteRequest<z.output<P>, z.output<Q>, z.output<B>>,
           response: Response,
@@ -129,7 +148,8 @@ export function defineRoute<
   R extends z.ZodType,
   B extends z.ZodType = z.ZodUndefined,
 >(parts: RouteParts<P, Q, B, R>): Route {
-  // Safe: the router parses with the schemas that the handler's types come from.
+  // The cast is safe, because the router parses requests with the same schemas from which the handler's types are
+  // derived.
   return parts as unknown as Route;
 }
 

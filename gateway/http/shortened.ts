@@ -1,4 +1,4 @@
-/** Shortens a client's text before an error message repeats it. The text may be as long as a body. */
+/** Shortens a text of the client before an error message repeats it. The text may be as long as the whole body. */
 import { FAULT_CHARS_MAX } from "../../schemas/limits.ts";
 
 export function shortened(text: string, charsMax = FAULT_CHARS_MAX): string {

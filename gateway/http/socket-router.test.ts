@@ -103,7 +103,7 @@ describe("socket router", () => {
     const second = await opened("/echo/two");
     expect(await refused("/echo/three")).to.equal(503);
     second.close();
-    // The client learns of the end before the server frees the place.
+    // The client sees the end of its socket before the server frees the place, so the test retries.
     await until("its place is free", () => opened("/echo/three").catch(() => undefined));
   });
 

@@ -6,17 +6,20 @@ import { type WebSocket, WebSocketServer } from "ws";
 import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import { countWork, watchLevel } from "../../schemas/meter.ts";
 
-/** Open WebSockets of one gateway, and the bytes of one message: as base64 in JSON it is one message on the bus. */
+/**
+ * Limits the open WebSockets of one gateway, and the bytes of one WebSocket message. Such a message fits into one
+ * message on the bus, as base64 in JSON.
+ */
 const SOCKETS_MAX = 10_000;
 export const SOCKET_MESSAGE_BYTES_MAX = 512 * 1024;
-/** Time for a client to read everything before the close frame, and to answer that. */
+/** Time in which a client must read all data before the close frame and answer the close frame. */
 export const SOCKET_CLOSE_MS_MAX = 5_000;
 
-/** Whether an upgrade is made: then who serves the socket, else what is answered in its place. */
+/** The decision about an upgrade: the function that serves the socket, or the response that refuses the upgrade. */
 export type Admission =
   | {
       accept(socket: WebSocket, stream: Duplex): void;
-      /** Bytes of one message of the client; defaults to SOCKET_MESSAGE_BYTES_MAX. */
+      /** Limits the bytes of one message from the client. The default is SOCKET_MESSAGE_BYTES_MAX. */
       messageBytesMax?: number | undefined;
     }
   | {
@@ -31,13 +34,19 @@ export type Admission =
 export interface SocketRoute {
   /** Whether this route serves the request. */
   match(url: URL, request: IncomingMessage): boolean;
-  /** The signal aborts when the client has left. An ActorError refuses with its status. */
+  /**
+   * Decides about the upgrade. The signal aborts when the client has left. A thrown ActorError refuses the upgrade
+   * with its status.
+   */
   admit(request: IncomingMessage, signal: AbortSignal): Promise<Admission>;
 }
 
 export interface SocketRouter {
   upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void;
-  /** Tells every client that we go away (RFC 6455 section 7.4.1), and resolves when all have left. */
+  /**
+   * Sends every client a close frame with the code "going away" (RFC 6455 section 7.4.1), and resolves when all
+   * clients have left.
+   */
   close(): Promise<void>;
   /** Cuts off those that have not. */
   terminate(): void;
@@ -60,7 +69,8 @@ export function socketRouter(
   };
 
   function upgrade(request: IncomingMessage, stream: Duplex, head: Buffer): void {
-    // A client that vanishes during the handshake is nobody's fault, and the stream closes itself.
+    // Errors are ignored: a client that disconnects during the handshake is not a fault, and the stream closes
+    // itself.
     stream.on("error", ignore);
     const url = URL.parse(request.url ?? "", "http://gateway.invalid");
     const route = url && routes.find((one) => one.match(url, request));
@@ -86,7 +96,7 @@ export function socketRouter(
         }
         const { messageBytesMax = SOCKET_MESSAGE_BYTES_MAX } = admission;
         servers.of(messageBytesMax).handleUpgrade(request, stream, head, (socket) => {
-          // A broken frame closes the socket by itself, with the code that says why.
+          // Errors are ignored: after an invalid frame the library closes the socket with the code for the reason.
           socket.on("error", ignore);
           countWork("socket_upgrades_total", { outcome: "opened" });
           admission.accept(socket, stream);
@@ -125,7 +135,7 @@ export function socketRouter(
   }
 }
 
-/** A WebSocket server for each size of messages. */
+/** Holds one WebSocket server for each limit of message bytes. */
 class SocketServers {
   readonly #servers = new Map<number, WebSocketServer>();
 
@@ -156,13 +166,16 @@ function makeServer(maxPayload: number): WebSocketServer {
     noServer: true,
     maxPayload,
     perMessageDeflate: false,
-    // The library's types do not have this option yet.
+    // The types of the library `ws` do not contain this option yet.
     closeTimeout: SOCKET_CLOSE_MS_MAX,
   };
   return new WebSocketServer(options);
 }
 
-/** At module level: a listener lives as long as its socket, and a closure would keep the request in memory. */
+/**
+ * This function is at module level, because a listener lives as long as its socket, and a closure would keep the
+ * request in memory.
+ */
 function ignore(): void {}
 
 function refuse(

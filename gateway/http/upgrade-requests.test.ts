@@ -11,7 +11,7 @@ describe("upgrades through the application", () => {
   let server: Server;
   let router: SocketRouter;
   let url: string;
-  /** The events that the application records when a response ends. */
+  /** The status and outcome that the application sees when a response ends. */
   let closed: { status: number; finished: boolean }[];
 
   beforeEach(async () => {

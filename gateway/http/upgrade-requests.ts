@@ -1,6 +1,6 @@
 /**
- * Passes WebSocket upgrades through the Express application, so that the checks of a route hold for its sockets too:
- * token, permissions, limits, parameters. A route takes its socket with `upgradeOf`.
+ * Passes WebSocket upgrades through the Express application, so that the checks of a route (token, permissions,
+ * limits, parameters) apply to its sockets too. The handler of a route accepts its socket with `upgradeOf`.
  */
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Express, Response } from "express";
@@ -8,15 +8,18 @@ import type { WebSocket } from "ws";
 import { ActorError } from "../../schemas/errors.ts";
 import type { Admission, SocketRoute } from "./socket-router.ts";
 
-/** A client that asked for a WebSocket. */
+/** The request of a client for a WebSocket. */
 export interface Upgrade {
-  /** Makes the WebSocket. Its client may leave before `serve` is called, which the request's socket then tells. */
+  /**
+   * Opens the WebSocket. The client may leave before `serve` is called. The handler can see this at the socket of the
+   * request.
+   */
   accept(serve: (socket: WebSocket) => void, options: { messageBytesMax: number }): void;
 }
 
 const UPGRADES = new WeakMap<IncomingMessage, Upgrade>();
 
-/** The upgrade that a request asks for. Refuses a request that asks for none. */
+/** Returns the upgrade of a request. Refuses a request that is no upgrade. */
 export function upgradeOf({ req }: Response): Upgrade {
   const upgrade = UPGRADES.get(req);
   if (upgrade) return upgrade;
@@ -26,14 +29,14 @@ export function upgradeOf({ req }: Response): Upgrade {
   );
 }
 
-/** The paths that `paths` matches are answered by the application. */
+/** Returns the socket route for all paths that match `paths`. The application answers their upgrades. */
 export function upgradesThrough(app: Express, paths: RegExp): SocketRoute {
   return {
     match: ({ pathname }) => paths.test(pathname),
     admit: (request, signal) =>
       new Promise<Admission>((resolve) => {
         const response = new ServerResponse(request);
-        // No bytes are written to the connection here, so no other event reports the end of the response.
+        // Ends the response. No bytes are written to the connection here, so Node emits no "close" event itself.
         const end = () => {
           signal.removeEventListener("abort", end);
           response.emit("close");
@@ -57,7 +60,7 @@ export function upgradesThrough(app: Express, paths: RegExp): SocketRoute {
   };
 }
 
-/** Headers of a refusal that clients act on. */
+/** The headers of a refusal that are sent to the client, because clients react to them. */
 const KEPT_HEADERS = ["WWW-Authenticate", "Retry-After", "X-Request-Id"];
 
 function refusalOf(response: ServerResponse, text: string | Buffer = "") {

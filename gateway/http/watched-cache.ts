@@ -1,4 +1,4 @@
-/** Caches replies of actors until the actors notify of a change, and for a bounded time at most. */
+/** Caches replies of actors until the actors publish a change, and at most for a limited time. */
 import type { z } from "zod";
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { Contract, Messages } from "../../schemas/contract.ts";
@@ -48,7 +48,8 @@ export class WatchedCache<T> {
     const address = `${source.contract.kind} ${source.key}`;
     const watch = this.#watch(address, source);
     watch.names.add(name);
-    // A notification during the load may be newer than the loaded reply, so the reply is not cached then.
+    // Wait until notifications arrive. If one arrives during the load, the loaded reply may be outdated and is not
+    // cached.
     const watched = await watch.ready;
     const { heard } = watch;
     try {
@@ -91,7 +92,8 @@ export class WatchedCache<T> {
       names: new Set(),
       heard: 0,
       leave,
-      // Without the bus no notification arrives, so nothing is cached.
+      // False if the subscription failed, for example without the bus. Then no notification can arrive, so nothing is
+      // cached.
       ready: updates.then(
         () => true,
         () => false,
@@ -113,7 +115,7 @@ export class WatchedCache<T> {
     for (const name of watch.names) this.#entries.delete(name);
   }
 
-  /** Drops every cached reply of a source that is not watched any more. */
+  /** Drops all cached replies of a source whose subscription has ended. */
   #end(address: string, watch: Watch): void {
     this.#drop(watch);
     if (this.#watches.get(address) === watch) this.#watches.delete(address);

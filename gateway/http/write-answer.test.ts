@@ -6,10 +6,10 @@ import { writeAnswer } from "./write-answer.ts";
 
 /** The bytes that arrive in 20 ms. */
 const BITE = 10_000;
-/** More than the kernel's buffers hold. */
+/** More bytes than the buffers of the kernel hold. */
 const LARGE = Buffer.alloc(64 * 1024 * 1024, "x");
 
-/** For clients that take enough: longer than a machine stands still that has much else to do. */
+/** The stall time for clients that read fast enough: longer than a busy machine may pause this process. */
 const SURE_MS = 3_000;
 
 describe("writeAnswer()", function () {
@@ -107,7 +107,8 @@ describe("writeAnswer()", function () {
 
   async function* slow(pauseMs: number) {
     yield LARGE;
-    // Longer than a client may stall: the clock runs only while there is something to take.
+    // The source pauses for longer than a client may stall. The pause does not count: the time limit runs only while
+    // there are bytes for the client to read.
     await once(AbortSignal.timeout(pauseMs), "abort");
     yield Buffer.from("x");
   }

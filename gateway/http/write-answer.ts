@@ -1,10 +1,10 @@
-/** Writes an answer in chunks, no faster than the client reads. */
+/** Writes an answer in chunks, not faster than the client reads. */
 import type { ServerResponse } from "node:http";
 import { AnswerPace, type AnswerPaceLimits } from "./answer-pace.ts";
 
 /**
- * Sends the status with the first chunk, so that errors before it still become refusals. Destroys the response of a
- * client that reads too slowly.
+ * Sends the status with the first chunk, so that an error before it can still become a refusal. Destroys the response
+ * if the client reads too slowly.
  */
 export async function writeAnswer(
   chunks: AsyncIterable<Uint8Array>,
@@ -23,10 +23,11 @@ export async function writeAnswer(
     while (!done) {
       signal.throwIfAborted();
       written += value.length;
-      // A client may close the connection as soon as it has the last byte. That is no abort.
+      // End the answer together with its last byte. The client may close the connection when it has the last byte;
+      // that does not count as an abort.
       if (written === bytes) await paced.end(signal, value);
       const next = iterator.next();
-      // The source of the chunks failed, so no more will come.
+      // `write` also rejects if the source fails to produce the next chunk.
       if (written !== bytes) await paced.write(value, signal, next);
       ({ done, value } = await next);
     }

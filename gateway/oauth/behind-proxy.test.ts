@@ -69,7 +69,7 @@ describe("authorization server behind a TLS-terminating proxy", function () {
         .and.match(/; path=\/(;|$)/i)
         .and.not.match(/; domain=/i);
     }
-    // A copied cookie gives no access after the session has ended.
+    // A copied session cookie gives no access after its session has ended.
     const kept = new Person(world.urls[0] ?? "");
     for (const [name, cookie] of person.cookies) kept.cookies.set(name, cookie);
     expect((await kept.open("/profile/clients")).url).to.contain("/profile/clients");

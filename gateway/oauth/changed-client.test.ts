@@ -117,7 +117,7 @@ describe("a client that is changed", function () {
     }
     const { body: untyped } = await calls.post("token", { code: "x" }, { by: client });
     expect(untyped.error).to.equal("invalid_request");
-    // A client that requests the scope all the same is not refused.
+    // A client that still requests the removed scope is not refused, but it does not receive the scope.
     for (const scope of ["account.read", "account.read offline_access"]) {
       const answer = await calls.redeem(await code({ scope }), { by: client });
       expect(answer.status).to.equal(200);

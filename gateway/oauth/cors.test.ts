@@ -100,7 +100,7 @@ describe("pages of other origins", function () {
     const Authorization = `Bearer ${given.body.access_token}`;
     const who = await fetch(`${base}/oauth2/userinfo`, { headers: { ...headers, Authorization } });
     expect([who.status, allowedOf(who)]).to.deep.equal([200, ORIGIN]);
-    // An origin may act as the client, but not as the signed-in person.
+    // A page of another origin may make requests as the client, but not as the person who is signed in.
     const address = `/oauth2/auth?${new URLSearchParams({ client_id, response_type: "code", redirect_uri: REDIRECT_URI })}`;
     expect(allowedOf(await fetch(base + address, { headers, redirect: "manual" }))).to.equal(null);
   });

@@ -22,7 +22,7 @@ interface Tokens {
 interface Granted {
   person: Person;
   grants: Tokens[];
-  /** Made with an access token of theirs. */
+  /** An API token that was created with one of the client's access tokens. */
   apiToken: string;
   /** Not redeemed yet. */
   code: string | null;
@@ -77,7 +77,8 @@ describe("a client that is deleted", function () {
       }
     }
 
-    // Neither a person in the middle of consent nor a new one is redirected to the client.
+    // A person with an open consent page is not redirected to the deleted client. Nor is a person who starts a new
+    // authorization request.
     const { person } = waiting as Granted;
     const { origin } = new URL(world.urls[0] ?? "");
     await person.submit({ decision: "allow" });

@@ -7,7 +7,7 @@ import {
   REDIRECT_URI,
 } from "./testing/oauth-world.ts";
 
-/** Stops a browser at an answer that would lead it on. */
+/** Thrown to stop the test browser at a redirect, before the browser follows it. */
 class Stopped extends Error {}
 
 describe("an authorization request whose sign-in has ended", function () {
@@ -52,7 +52,7 @@ describe("an authorization request whose sign-in has ended", function () {
 
 interface Browsers {
   person: Person;
-  /** A second window of the waiting browser. */
+  /** A second window of the browser whose authorization request waits. It has the same cookies. */
   same: Person;
   password: string;
 }

@@ -43,7 +43,7 @@ describe("API tokens that are made with an OAuth access token", function () {
     const id = await memberId();
     const raise = { method: "PUT", json: { roles: ["Super Administrator"] } };
     expect((await world.api(`${members}/${id}`, { ...raise, token })).status).to.equal(403);
-    // Nor does a token that was made with such a token.
+    // A second API token, created with the first, cannot appoint a Super Administrator either.
     const second = await mint(token);
     const refused = await world.api(`${members}/${id}`, { ...raise, token: second.token });
     expect(refused.status).to.equal(403);

@@ -18,10 +18,10 @@ import {
 } from "./testing/oauth-world.ts";
 import { readTokenText, type TokenAddress } from "./tokens/token-text.ts";
 
-/** A form that a client sends. The library's own bound, which is not to be set. */
+/** Limits the form that a client sends. oidc-provider has this fixed limit, which cannot be configured. */
 const CLIENT_FORM_BYTES_MAX = 56 * 1024;
 
-/** Between the moment that something is made and the one at which a test looks. */
+/** The longest time between the creation of a token and the check of its expiry time by a test. */
 const SLACK_MS = 10_000;
 
 describe("lifetimes and limits of the authorization server", function () {
@@ -125,7 +125,7 @@ describe("lifetimes and limits of the authorization server", function () {
           .status;
       };
       expect(await statusOf("browser-rendering.read")).to.equal(403);
-      // The request passes authorization and fails at validation.
+      // A request with the needed permission passes authorization and is refused later, for its invalid body.
       expect(await statusOf(needed)).to.equal(400);
     });
   }

@@ -36,7 +36,7 @@ describe("the first OAuth client", function () {
       });
       return stdout.trim();
     };
-    // Each run is a shell of its own, so the first one saves its variables for the next.
+    // Each example runs in a new shell, so the first example saves its variables in a file for the next one.
     const kept = 'declare -p id secret server > "$HOME/kept"; declare -f field >> "$HOME/kept"\n';
     const address = await types(`${WORK_FOLDER}${helpers}${register}${kept}`);
 

@@ -22,11 +22,17 @@ import { pageError, pageRouter, showOver } from "./pages/page-router.ts";
 import { LiveProvider } from "./provider/live-provider.ts";
 import { KnownIntrospections } from "./tokens/known-introspections.ts";
 
-/** A form that asks for authorization, or to sign out, becomes an address: those end at 16 KB with all headers. */
+/**
+ * Limits the query of an authorization or sign-out form in characters. The gateway turns such a form into a redirect
+ * to an address with this query. An address and all headers together must not exceed 16 KB.
+ */
 export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
-/** Authorization requests from one address in a window. Each is stored until a person decides. */
+/** Limits the authorization requests from one address in a window of time. Each is stored until a person decides. */
 export const AUTHORIZATIONS_PER_ADDRESS_MAX = 600;
-/** Sign-outs from one address in a window that name a client. Each looks the client up. */
+/**
+ * Limits the sign-out requests from one address in a window of time that name a client. For each, the gateway looks
+ * the client up.
+ */
 export const SIGN_OUTS_PER_ADDRESS_MAX = 600;
 
 interface OAuthOptions {
@@ -54,10 +60,10 @@ const ENDPOINTS = {
   "/oauth2/logout/success": ["GET"],
 } as const;
 
-/** Refusals at these endpoints are pages, because people see them. */
+/** At these endpoints a refusal is an HTML page, because a person sees it. */
 const isForPeople = (path: string) => /^\/oauth2\/(auth|logout)\b/.test(path);
 
-/** Paths that a client may open in a window of its own page. */
+/** Paths that a client's page may open in a popup window and stay connected to. */
 const OPENED_BY_CLIENTS = ["/oauth2/auth", "/oauth2/consent", "/login", "/signup"];
 
 export function oauthRouter({ actors, config, ...options }: OAuthOptions): Router {
@@ -110,8 +116,9 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   return Router().use(router, refusing);
 
   /**
-   * Turns a POST into a GET. A form of another site arrives without our cookies (SameSite=Lax); the redirect brings
-   * them. OpenID Connect Core 3.1.2.1 and RP-Initiated Logout 2 require both methods.
+   * Redirects a POST to the same path as a GET with its fields in the query. A form that another site submits arrives
+   * without our cookies (SameSite=Lax); the redirected request has them. OpenID Connect Core 3.1.2.1 and RP-Initiated
+   * Logout 2 require both methods.
    */
   function redirectForm({ body, path }: Request, response: Response): void {
     const query = new URLSearchParams(body).toString();
@@ -126,7 +133,8 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     const provider = await holder.provider();
     // Endpoints for programs set no browser cookie.
     if (isForPeople(request.path)) knowBrowser(request, response, cookies);
-    // oidc-provider builds addresses from the request's headers. The settings name the true address.
+    // oidc-provider builds absolute addresses from the headers of the request. Set these headers to the public
+    // address of the settings.
     const { headers } = request;
     delete headers["x-forwarded-host"];
     delete headers[":authority"];
@@ -137,7 +145,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   }
 }
 
-/** Limits the requests of one address that people make in their browsers, before oidc-provider looks a client up. */
+/** Limits per address the requests that people make in their browsers, before oidc-provider looks up a client. */
 function addressLimits(actors: ActorClient) {
   async function take(act: string, request: Request, limit: number): Promise<void> {
     const window = { limit, windowMs: LOGIN_WINDOW_MS };
@@ -148,7 +156,10 @@ function addressLimits(actors: ActorClient) {
     throw new ActorError("rate_limited", text, { retryAfterS: resetS });
   }
   return {
-    /** Limits requests that are stored until a person decides, or for ten minutes. */
+    /**
+     * Limits the authorization requests of one address. Each is stored until a person decides, for ten minutes at
+     * most.
+     */
     async limitAuthorizations(request: Request, _response: Response, next: () => void) {
       await take("authorize", request, AUTHORIZATIONS_PER_ADDRESS_MAX);
       next();
@@ -162,7 +173,10 @@ function addressLimits(actors: ActorClient) {
   };
 }
 
-/** Keeps the connection between a window and the client's page that opened it. All other paths cut it. */
+/**
+ * Keeps `window.opener` between a popup window of this page and the client's page that opened it. All other paths
+ * forbid it.
+ */
 function allowOpener(_request: Request, response: Response, next: () => void): void {
   response.set("Cross-Origin-Opener-Policy", "unsafe-none");
   next();

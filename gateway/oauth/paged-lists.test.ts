@@ -22,7 +22,7 @@ describe("lists whose pages come from alternating gateways", function () {
     return body.result;
   };
 
-  /** Each page from the gateway that the one before did not come from; `meanwhile` happens after each. */
+  /** Reads all pages of a list, alternately from the two gateways. Runs `meanwhile` after each page. */
   async function byCursor(path: string, meanwhile = async (_page: number) => {}): Promise<Wire[]> {
     const found: Wire[] = [];
     let query: string | undefined = "";
@@ -45,14 +45,14 @@ describe("lists whose pages come from alternating gateways", function () {
       if (page > 1) return;
       await world.makeClient({ client_name: "Late" });
       const gone = { method: "DELETE", gateway: page % 2 };
-      // Deletes one client that was listed and one that was not yet.
+      // Deletes one client that a page has already listed and one that no page has listed yet.
       for (const index of [page * 2, 6 - page]) {
         await world.api(`${account}/oauth_clients/${ids[index]}`, gone);
       }
     });
     const shown = found.map(({ client_id }) => client_id);
     expect(shown).to.deep.equal(ids.slice(0, 5));
-    // The other gateway shows a change made at one, in its list and as a single entry.
+    // A change made at one gateway is visible at the other, in the list and in the single entry.
     const left = (await byCursor(`${account}/oauth_clients`)).map(({ client_id }) => client_id);
     expect(left.slice(2)).to.deep.equal(ids.filter((_id, index) => [1, 3, 4].includes(index)));
   });
@@ -65,7 +65,7 @@ describe("lists whose pages come from alternating gateways", function () {
     }
     const found = await byCursor(`${path}/audit_log`, async (page) => {
       if (page === 0) await sent("PATCH", path, { client_name: "Late" }, 1);
-      // The repository's log outlives the repository.
+      // The change log of the client is still readable after the client was deleted.
       if (page === 1) await sent("DELETE", path, undefined, 0);
     });
     expect(found.map(({ number }) => number)).to.deep.equal([6, 5, 4, 3, 2, 1, 0]);
@@ -127,7 +127,7 @@ describe("lists whose pages come from alternating gateways", function () {
       next = /href="(\/profile\/clients\?after=[^"]+)"/.exec(text)?.[1];
       if (page > 0) continue;
       await allow(count + 1);
-      // The last of the page, with a form of the gateway that showed it.
+      // Revokes the last client of the page at the other gateway, with a form that the first gateway rendered.
       const client = found.at(-1) ?? "";
       person.through = world.urls[1];
       await person.submit({ client }, { action: "/profile/clients/revoke" });

@@ -38,11 +38,14 @@ describe("authorization server", function () {
     const given = Object.entries(all).filter(([, value]) => value !== undefined);
     return `/oauth2/auth?${new URLSearchParams(given as [string, string][])}`;
   };
-  /** The address at which a person arrives who allows every request. */
+  /**
+   * Sends an authorization request as a person who allows every request. Returns the parameters of the address that
+   * the person is redirected to.
+   */
   const authorize = async (changes: Record<string, string | undefined> = {}, person = owner) => {
     await person.open(query(changes));
     if (person.seen.url.includes("/consent")) await person.submit({ decision: "allow" });
-    // Errors of the implicit flow are in the fragment.
+    // In the implicit flow, errors are in the fragment of the address instead of the query.
     const { search, hash } = new URL(person.seen.url);
     return new URLSearchParams(hash === "" ? search : hash.slice(1));
   };
@@ -92,7 +95,7 @@ describe("authorization server", function () {
         expect([status, new URL(url).origin]).to.deep.equal([400, world.urls[0]]);
         expect(text).to.contain("This cannot go on").and.not.to.contain("<script>");
       }
-      // RFC 8252 section 7.3: the port alone may be another.
+      // RFC 8252 section 7.3: only the port of a loopback address may differ.
       expect(
         (await authorize({ redirect_uri: "http://127.0.0.1:2/callback" })).get("code"),
       ).to.be.a("string");
@@ -114,7 +117,7 @@ describe("authorization server", function () {
         expect(given.get("iss")).to.equal(world.urls[0]);
         expect(given.get("state")).to.equal("s");
       }
-      // RFC 6749 section 3.3: it asks for something, which by itself opens nothing.
+      // RFC 6749 section 3.3: the request names a scope, but offline_access alone gives access to nothing.
       for (const more of [{}, { prompt: "consent" }]) {
         const alone = wayBack((await owner.open(query({ scope: "offline_access", ...more }))).text);
         expect(alone.get("error"), JSON.stringify(more)).to.equal("invalid_scope");
@@ -200,7 +203,7 @@ describe("authorization server", function () {
       ];
       for (const { body } of await Promise.all(wrong)) expect(body.error).to.equal("invalid_grant");
       expect((await redeem(code, { code_verifier: verifier })).status).to.equal(200);
-      // RFC 9700 section 4.8: nobody may take PKCE away, nor add it afterwards.
+      // RFC 9700 section 4.8: PKCE can neither be removed from a request nor added to it later.
       const plain = (await authorize()).get("code");
       const added = await redeem(plain, { code_verifier: verifier });
       expect(added.body.error).to.equal("invalid_grant");
@@ -488,7 +491,7 @@ describe("authorization server", function () {
       });
       expect(fresh.seen.url).to.contain("/oauth2/consent");
       expect(fresh.seen.text).to.contain("Member");
-      // A client cannot write what the person may only read.
+      // A client cannot write data that the person may only read.
       const scope = "account.read artifacts.write";
       const code = (await authorize({ prompt: "consent", scope }, fresh)).get("code");
       const { access_token: token } = (await redeem(code)).body;

@@ -17,7 +17,10 @@ import {
 import { TOKEN_CACHED_MS } from "./tokens/access-tokens.ts";
 import { readTokenText, type TokenAddress } from "./tokens/token-text.ts";
 
-/** A host that dies once a change is stored has not told of it: the next word of each actor does not arrive. */
+/**
+ * Counts simulated deaths of the host. A host that dies after it stored a change does not notify the gateways. So
+ * after each death, the next notification of each actor is dropped.
+ */
 let deaths = 0;
 const hearing = (live: LiveUpdates): LiveUpdates => ({
   async subscribe(contract, key, signal) {
@@ -151,19 +154,22 @@ describe("a revocation that was stored without its notification", function () {
     redirect_uri: REDIRECT_URI,
   });
 
-  /** The token as seen by the gateway that receives only half of the notifications. */
+  /** Returns the status of a request with the token at the gateway that receives only half of the notifications. */
   async function seen(): Promise<number> {
     return (await world.api(members, { token: tokens.access_token, gateway: 1 })).status;
   }
 
-  /** Two gateways are told at the same time, and hear it each in its own; well before it would ask by itself. */
+  /**
+   * Waits until the gateway answers with `status`. It must learn the change by a notification, so the wait is much
+   * shorter than the time until its cache entry expires.
+   */
   async function isSoon(status: number): Promise<void> {
     await until(`answered ${status}`, async () => (await seen()) === status, TOKEN_CACHED_MS / 2);
     if (status !== 401) return;
     await until("inactive", async () => !(await isActive()), TOKEN_CACHED_MS / 2);
   }
 
-  /** Returns the response of the same gateway to an introspection. */
+  /** Returns whether an introspection at the same gateway reports the token as active. */
   async function isActive(): Promise<boolean> {
     return (await post("introspect", { token: tokens.access_token }, 1)).active === true;
   }

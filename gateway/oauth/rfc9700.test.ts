@@ -156,7 +156,8 @@ describe("RFC 9700", function () {
       const said = new URLSearchParams(search || hash.slice(1));
       const back = ["error", "state", "iss"].map((name) => said.get(name));
       expect(back).to.deep.equal([error, "s", base]);
-      // A site that its visitors are sent back to learns nothing of their sessions.
+      // The answers with and without a session are equal. So a site that links here cannot find out whether its
+      // visitors are signed in.
       const known = await owner.open(query(changes));
       const shown = (page: string) => page.replace(/Request [\w-]+/, "Request");
       expect([known.status, known.url]).to.deep.equal([status, url]);
@@ -180,7 +181,7 @@ describe("RFC 9700", function () {
       const { url, status } = await stranger.open(`/oauth2/logout?${new URLSearchParams(asked)}`);
       expect([status, new URL(url).origin]).to.deep.equal([400, base]);
     }
-    // Without a client nothing says for whom the address would be registered.
+    // If the request names no client, the server cannot check for which client the address is registered.
     const none = await stranger.open(
       `/oauth2/logout?${new URLSearchParams({ post_logout_redirect_uri: target })}`,
     );
@@ -238,7 +239,7 @@ describe("RFC 9700", function () {
     await person.post("/oauth2/logout/confirm", { logout: "yes" });
     expect((await person.open("/profile/clients")).status).to.equal(200);
     expect(person.seen.url).to.contain("/profile/clients");
-    // A browser sends no cookie of ours with a form of another site.
+    // With SameSite=Lax, a browser does not send our cookies with a form of another site.
     const { headers } = await fetch(`${base}/login`);
     for (const cookie of headers.getSetCookie()) expect(cookie).to.match(/SameSite=Lax/i);
   });
@@ -268,7 +269,7 @@ describe("RFC 9700", function () {
     for (const more of [{ code_verifier: thief.verifier }, {}] as Record<string, string>[]) {
       expect((await redeem(code, more, bare)).body.error).to.equal("invalid_grant");
     }
-    // The thief's try costs the victim nothing.
+    // After the failed attempts of the thief, the victim can still redeem the code.
     const good = await redeem(code, { code_verifier: victim.verifier }, bare);
     expect(good.response.status).to.equal(200);
   });
@@ -323,7 +324,8 @@ describe("RFC 9700", function () {
     it(`a refresh token that was used long before ends the grant${name}`, async () => {
       const first = await tokens();
       let token = first.refresh_token;
-      // Past the bound the oldest is not served again, as if its minute were over.
+      // When a grant has more used refresh tokens than REFRESH_TOKENS_PER_GRANT_MAX, the oldest cannot be retried any
+      // more, as if its grace period had ended.
       for (let number = 0; number <= REFRESH_TOKENS_PER_GRANT_MAX; number++) {
         const { body } = await refresh(token);
         token = body.refresh_token;
@@ -332,7 +334,8 @@ describe("RFC 9700", function () {
       const stranger = await world.makeClient();
       const asked = await refresh(first.refresh_token, stranger, more);
       expect(asked.body.error).to.equal("invalid_grant");
-      // Of another client's token nobody knows whether it was used, nor ends what came of it.
+      // A client that sends the token of another client does not learn whether it was used, and does not end the
+      // grant.
       expect(await status(last.body.access_token, "/accounts", 1)).to.equal(200);
       const replayed = await refresh(first.refresh_token, client, more);
       expect(replayed.body.error).to.equal("invalid_grant");
@@ -404,7 +407,7 @@ describe("RFC 9700", function () {
     }
   });
 
-  /** Whatever the bus keeps, as it is before actors' keys are written and after. */
+  /** Returns everything that the bus stores, both before and after the keys of the actors are written. */
   async function allStored(): Promise<string> {
     const { bus } = world.bus;
     const texts: string[] = [];
@@ -461,7 +464,7 @@ describe("RFC 9700", function () {
     ];
     expect(await active()).to.deep.equal([true, true]);
 
-    // Less of a role, and no role, hold at once wherever the token is in use.
+    // A reduced role, or a removed membership, limits the token immediately at every gateway.
     const { result } = (await world.api(`${path}?per_page=50`)).body;
     const { id } = result.find(({ email }: { email: string }) => email === guest.email);
     const roles = { method: "PUT", json: { roles: ["OAuth Client Write"] } };
@@ -470,7 +473,8 @@ describe("RFC 9700", function () {
     await world.api(`${path}/${id}`, { method: "PUT", json: { roles: ["Member"] } });
     expect([await sees(0), await sees(1)]).to.deep.equal([200, 200]);
     await world.api(`${path}/${id}`, { method: "DELETE" });
-    // The client is private: of who is no member any more it has nothing left.
+    // The client is private. The person is no longer a member of its account, so all tokens for this person are
+    // invalid.
     expect([await sees(0), await sees(1)]).to.deep.equal([401, 401]);
     expect(await active()).to.deep.equal([false, false]);
     expect((await refresh(refresh_token)).body.error).to.equal("invalid_grant");
@@ -483,7 +487,7 @@ describe("RFC 9700", function () {
     expect(await works()).to.deep.equal([200, 200]);
     await post("/oauth2/revoke", { token });
     expect(await works()).to.deep.equal([401, 401]);
-    // RFC 7009 section 2.1: the refresh token is another, and stays.
+    // RFC 7009 section 2.1: only the access token was revoked, so the refresh token stays valid.
     const next = await refresh(refresh_token);
     expect(next.response.status).to.equal(200);
     const { access_token: other } = next.body;
@@ -511,7 +515,8 @@ describe("RFC 9700", function () {
     }
     await asks(redirect_uri, { prompt: "none" });
     expect(new URL(owner.seen.url).searchParams.get("error")).to.equal("interaction_required");
-    // Consent for clients on the person's own machine is remembered, except for the client with a public id.
+    // Consent for a client with a loopback address is remembered, except for the command line, whose client id is
+    // public.
     expect(await asks(REDIRECT_URI)).to.equal(false);
     expect(owner.seen.url).to.contain("code=");
     const commandLine = { client_id: COMMAND_LINE_CLIENT_ID, scope: "apps.read" };

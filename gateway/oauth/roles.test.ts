@@ -10,7 +10,7 @@ import {
   type Wire,
 } from "./testing/oauth-world.ts";
 
-/** By role, whether it reads and writes clients, and whether it reads and writes members. */
+/** Whether each role allows to read clients, to write clients, to read members and to write members. */
 const OPENED: Record<Role, [boolean, boolean, boolean, boolean]> = {
   "Super Administrator": [true, true, true, true],
   Administrator: [true, true, true, true],
@@ -47,7 +47,7 @@ describe("roles of the person whom a client acts for", function () {
           world.api(`${account}/members`, { token, gateway }),
           world.api(`${account}/members`, { token, gateway, method: "POST", json: never }),
         ]);
-        // A role that may write is refused only for its invalid body.
+        // If the role may write, the request is refused only because its body is invalid.
         const opened = asked.map(({ status }) => status);
         const good = [200, 400, 200, 400];
         expect(opened).to.deep.equal(good.map((one, i) => (OPENED[role][i] ? one : 403)));

@@ -1,9 +1,12 @@
-/** Form marks against forged requests (CSRF): a mark is valid only for one browser, session and purpose. */
+/**
+ * Makes and verifies form marks, which protect against forged requests (CSRF). A mark is valid only for one browser,
+ * session and purpose.
+ */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 interface FormOwner {
   browser: string;
-  /** Id of the session; empty where nobody is signed in. */
+  /** Id of the session; empty if nobody is signed in. */
   sessionId: string;
   /** The purpose of the form. */
   purpose: string;
@@ -12,7 +15,10 @@ interface FormOwner {
 export class FormMarks {
   readonly #secret: () => Promise<string>;
 
-  /** All gateways share the secret, because another gateway may receive the form. */
+  /**
+   * `secret` is the same at all gateways, because a form may be submitted to another gateway than the one that
+   * rendered it.
+   */
   constructor(secret: () => Promise<string>) {
     this.#secret = secret;
   }

@@ -2,7 +2,7 @@
 import { type Html, html } from "./html.ts";
 import type { Refused } from "./refused.ts";
 
-/** Shows the refusal. Screen readers announce it at once. */
+/** Renders the refusal. Screen readers read it out immediately. */
 export function refusalNote(refused: Refused | undefined): Html {
   return refused
     ? html`<p class="note bad" role="alert" id="refusal">${refused.message}</p>`

@@ -1,4 +1,4 @@
-/** HTML as values. Everything put into a template is escaped, except the result of another template. */
+/** HTML as values. A template escapes all its values, except values that are templates themselves. */
 
 export class Html {
   readonly #text: string;
@@ -14,7 +14,10 @@ export class Html {
 
 type Part = Html | string | number | false | undefined | null | readonly Part[];
 
-/** Everything that is not Html itself becomes text; false and nothing become nothing. */
+/**
+ * Makes Html from a template. Values that are not Html are escaped as text; `false`, `null` and `undefined` become an
+ * empty text.
+ */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   const written = strings.map(
     (text, index) => text + (index < parts.length ? write(parts[index]) : ""),

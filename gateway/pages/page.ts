@@ -1,4 +1,4 @@
-/** The frame and the security headers of every page. */
+/** The common HTML around the content of every page, and the security headers of pages. */
 import type { ServerResponse } from "node:http";
 import { type Html, html } from "./html.ts";
 import { STYLE_PATH } from "./style.ts";
@@ -7,17 +7,18 @@ export interface Page {
   title: string;
   body: Html;
   /**
-   * The form may redirect to a client. Browsers apply `form-action` to every redirect after a form, also on the
-   * client's site, whose targets are unknown. So the page has no `form-action`.
+   * True if submitting the form may redirect to a client's site. Browsers apply `form-action` to every redirect after
+   * a form, also to further redirects on the client's site. Their targets are unknown, so such a page has no
+   * `form-action`.
    */
   leadsOut?: boolean;
-  /** The page shows images of ours. No page loads one from elsewhere. */
+  /** True if the page shows images of this server. No page loads images from elsewhere. */
   hasImages?: boolean;
   /** Navigation for a signed-in person. */
   nav?: Html | undefined;
 }
 
-/** Below which path our own pages are. */
+/** Returns the full address of one of our pages, with the base path below which our pages are. */
 export type Link = (path: string) => string;
 
 export function linkBelow(publicUrl: string): Link {
@@ -25,7 +26,7 @@ export function linkBelow(publicUrl: string): Link {
   return (path) => `${base}${path}`;
 }
 
-/** `requestId` is the request's id, shown below an error page. */
+/** Renders the page. `requestId` is shown at the bottom of an error page. */
 export function writePage({ title, body, nav }: Page, link: Link, requestId?: string): string {
   return html`<!doctype html>
 <html lang="en">
@@ -49,7 +50,7 @@ ${requestId !== undefined && html`<p class="quiet">Request ${requestId}</p>`}
 `.toString();
 }
 
-/** Headers of a page; others are set for every answer, see security-headers.ts. */
+/** Returns the headers of this page. Other headers are set for every answer, see security-headers.ts. */
 export function pageHeaders({ leadsOut, hasImages }: Page): Record<string, string> {
   const images = ["data:", ...(hasImages ? ["'self'"] : [])];
   return {

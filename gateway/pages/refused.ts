@@ -6,7 +6,7 @@ interface RefusedMore {
   retryAfterS?: number | undefined;
 }
 
-/** The message that the person reads. */
+/** A refusal whose message the person reads. */
 export class Refused extends Error {
   readonly status: number;
   readonly field: RefusedMore["field"];
@@ -20,5 +20,8 @@ export class Refused extends Error {
   }
 }
 
-/** A form that is not ours, or was shown to another browser, session or time. */
+/**
+ * The refusal of a form with an invalid mark: it was not rendered here, or for another browser, session or purpose,
+ * or too long ago.
+ */
 export const staleForm = () => new Refused(403, "This page was open for too long. Try again.");

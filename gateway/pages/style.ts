@@ -1,4 +1,4 @@
-/** The style sheet of all pages: one narrow column, light or dark as the system prefers. */
+/** The style sheet of all pages: one narrow column, in light or dark colours as the operating system prefers. */
 import { createHash } from "node:crypto";
 
 /** The colours of the pages and of the console. */

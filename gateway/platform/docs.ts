@@ -11,7 +11,7 @@ import { openApiDocument } from "./openapi.ts";
 const DOCUMENT_PATH = "/v4/openapi.json";
 const ASSETS = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"] as const;
 
-// Swagger UI writes style attributes and draws with data: images; nothing comes from another origin.
+// The policy allows what Swagger UI needs: style attributes and data: images. Nothing is loaded from another origin.
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -55,7 +55,7 @@ export function docsRouter(routes: readonly Route[], publicUrl: string): Router 
   router.get(DOCUMENT_PATH, (request, response) => {
     made ??= makeDocument(routes, publicUrl);
     const { plain, compressed, etag } = made;
-    // An upgrade may change the document at any time, so clients must revalidate.
+    // An upgrade of the platform may change the document at any time, so clients must revalidate it.
     response.set({ "Cache-Control": "no-cache", ETag: etag, Vary: "Accept-Encoding" });
     if (hasEntityTag(request.headers["if-none-match"], etag)) {
       response.status(304).end();

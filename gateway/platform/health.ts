@@ -5,8 +5,9 @@ import { failure, success } from "../http/envelope.ts";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 
 /**
- * Serves /healthz (200 when the process can serve) and /livez (200 when it answers at all). `missing` names what the
- * process still needs. While a process stops, load balancers see at /healthz that they should send nothing more.
+ * Serves /healthz (200 if the process can handle requests) and /livez (always 200, if the process answers). `missing`
+ * names the parts that are not ready. While a process stops, /healthz answers 503, so that load balancers send no
+ * more requests.
  */
 export function healthRouter(
   missing: () => readonly string[],

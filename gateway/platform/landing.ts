@@ -5,7 +5,7 @@ import { CONSOLE } from "../pages/console-path.ts";
 import { html } from "../pages/html.ts";
 import { type Link, linkBelow, sendPage } from "../pages/page.ts";
 
-/** Keeps search engines out: an instance is a private tool. */
+/** Excludes search engines, because an installation is a private tool. */
 const ROBOTS = "User-agent: *\nDisallow: /\n";
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#14598f"/>' +
@@ -34,7 +34,7 @@ export function landingRouter({ publicUrl, signup }: LandingParts): Router {
   return router;
 }
 
-/** Answers unknown paths with a page for browsers. Programs get the JSON envelope of the next middleware. */
+/** Answers browsers with a page for unknown paths. Programs get the JSON envelope of the next middleware. */
 export function notFoundPage(publicUrl: string): RequestHandler {
   const link = linkBelow(publicUrl);
   const body = html`<h1>There is no such page</h1>
@@ -43,7 +43,7 @@ export function notFoundPage(publicUrl: string): RequestHandler {
   return (request, response, next) => {
     const isApi = /^\/(v4|git|oauth2)(\/|$)/.test(request.path);
     const isRead = request.method === "GET" || request.method === "HEAD";
-    // A client that accepts */* first is a program.
+    // A client that accepts all types equally is treated as a program.
     const wantsPage = !isApi && isRead && request.accepts(["json", "html"]) === "html";
     if (wantsPage) sendPage(response, 404, { title: "No such page", body }, link);
     else next();

@@ -1,4 +1,4 @@
-/** The bearer token for /metrics, from the settings or from credentials.json, which the first start wrote. */
+/** Finds the bearer token for /metrics: from the settings, or from credentials.json, which the first start wrote. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseJson } from "../../schemas/parse-json.ts";
@@ -22,7 +22,7 @@ export function metricsTokenOf({
 }
 
 async function readToken(path: string): Promise<string | undefined> {
-  // The file appears when the first start is done. On a cluster only one machine has it.
+  // The file exists only after the first start. In a cluster, only one machine has it.
   const credentials = parseJson(await readFile(path, "utf8").catch(() => ""));
   if (typeof credentials !== "object" || credentials === null) return undefined;
   const { metrics_token: token } = credentials as { metrics_token?: unknown };

@@ -1,4 +1,4 @@
-/** The authorization server's endpoints and flows in the OpenAPI document. */
+/** Describes the endpoints and flows of the authorization server in the OpenAPI document. */
 import { ALL_SCOPES, SCOPES } from "../../schemas/oauth/scopes.ts";
 
 type Json = Record<string, unknown>;
@@ -21,7 +21,7 @@ export function oauthScheme(publicUrl: string): Json {
   };
 }
 
-/** Client authentication at the endpoints for programs. */
+/** The security schemes with which clients authenticate at the endpoints for programs. */
 export const CLIENT_SCHEMES: Json = {
   clientBasic: {
     type: "http",
@@ -180,7 +180,10 @@ function tokenOperation(): Json {
   };
 }
 
-/** A form body. The client authenticates in the header or in the form; a public client sends only its id. */
+/**
+ * Returns the description of a form body. The client authenticates in the header or in the form. A public client
+ * sends only its id.
+ */
 function byClient(properties: Json, required: readonly string[]): Json {
   return {
     security: [{ clientBasic: [] }, {}],

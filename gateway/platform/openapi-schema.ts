@@ -5,7 +5,7 @@ type Json = Record<string, unknown>;
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
 /**
- * Converts a schema. Throws for a recursive schema: its `$defs` would not be in the document, and generated types
+ * Converts a schema. Throws if the schema is recursive: the document would lack its `$defs`, and generated types
  * would not compile.
  */
 export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
@@ -26,17 +26,17 @@ interface Overridden {
   path: (string | number)[];
 }
 
-/** Removes keywords that only zod and this project understand, and adds rules that zod leaves out. */
+/** Removes keywords that only zod and this project understand, and adds rules that zod does not convert. */
 function plain({ zodSchema, jsonSchema, path }: Overridden): void {
   const numeric = coercedNumber(zodSchema);
   if (numeric) Object.assign(jsonSchema, numeric);
   const { minimum, maximum, format, pattern } = jsonSchema;
-  // Zod's own bounds of integers, which are no limits of ours.
+  // Zod adds the range of safe integers to every integer. This is no limit of the API.
   if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-  // The format or the type already says this.
+  // The pattern is redundant, because the format or the type already describes the values.
   if (format === "date-time" || jsonSchema.type === "integer") delete jsonSchema.pattern;
-  // Python, and JavaScript without the flag `u`, do not support Unicode classes.
+  // Python does not support Unicode classes in patterns, nor does JavaScript without the flag `u`.
   else if (pattern)
     jsonSchema.pattern = pattern.replaceAll("\\p{Cc}", "\\u0000-\\u001f\\u007f-\\u009f");
   for (const part of jsonSchema.allOf ?? []) {
@@ -46,13 +46,13 @@ function plain({ zodSchema, jsonSchema, path }: Overridden): void {
   if (jsonSchema.type === "null" && path.at(-2) !== "anyOf") {
     Object.assign(jsonSchema, { type: ["object", "null"] });
   }
-  // Our own mark for values that must not be logged.
+  // `secret` is this project's mark for values that must not be logged.
   delete jsonSchema.secret;
 }
 
 /**
- * Generated Python clients read a constant `true` as the text "true" and refuse the answer, so the constant is left
- * out.
+ * Removes constants `true` and `false`. Generated Python clients read a constant `true` as the text "true" and then
+ * refuse the answer.
  */
 function plainAnswer(overridden: Overridden): void {
   plain(overridden);
@@ -60,7 +60,10 @@ function plainAnswer(overridden: Overridden): void {
   if (typeof jsonSchema.const === "boolean") delete jsonSchema.const;
 }
 
-/** Query values are text that a pipe turns into numbers. The rules are in the pipe's output schema. */
+/**
+ * Returns the rules of a number in a query. A query value is a text that a zod pipe converts to a number; the rules
+ * are in the output schema of the pipe.
+ */
 function coercedNumber(schema: z.core.$ZodType): JsonSchema | undefined {
   if (!(schema instanceof z.ZodPipe)) return undefined;
   const { in: first, out } = schema.def;

@@ -49,14 +49,15 @@ interface WireError {
 const routes = routeTable(testParts(memoryActors({})));
 const document = openApiDocument(routes, "http://127.0.0.1") as unknown as Document;
 const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-  // Paths of the authorization server lie below another server, and are not in the route table.
+  // Paths of the authorization server have their own `servers` entry and are not in the route table.
   "servers" in methods
     ? []
     : Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
 );
 
 /**
- * The parameters that stand directly below a path: "token_id" of ".../tokens", since ".../tokens/{token_id}" exists.
+ * Returns the parameters that follow a path directly: "token_id" for ".../tokens", because ".../tokens/{token_id}"
+ * exists.
  */
 function parametersBelow(path: string): string[] {
   return operations.flatMap((one) => {
@@ -203,7 +204,7 @@ describe("openapi", () => {
       if (typeof value !== "object" || value === null) return;
       if ("type" in value && value.type === "null") expect(path).to.match(/anyOf\/\d+$/);
       for (const [key, inner] of Object.entries(value)) {
-        // A name of a field, or a word of JSON Schema.
+        // The names below `properties` are names of fields. All other names are keywords of JSON Schema.
         if (!path.endsWith("/properties")) {
           expect(key, path).not.to.be.oneOf(["secret", "$defs", "$schema"]);
         }
@@ -217,7 +218,7 @@ describe("openapi", () => {
     lint(document, "");
   });
 
-  /** Each as a client writes it into a query. */
+  /** Values of query parameters in the form in which a client sends them. */
   const texts = ["", "0", "1", "-1", "1.5", "20", "25", "26", "100", "101", "1001", "100001", "x"];
 
   it("openApiDocument() is as strict with queries as the server", () => {
@@ -233,7 +234,7 @@ describe("openapi", () => {
           const parsed = route?.query.safeParse({ [name]: text });
           const faults = parsed?.error?.issues.filter((issue) => issue.path[0] === name) ?? [];
           const title = `${method} ${path}?${name}=${text}`;
-          // An empty text is no number to some validators, and 0 to others.
+          // Some validators refuse an empty text as a number, others read it as 0.
           if (text !== "") expect(isValid({ [name]: text }), title).to.equal(faults.length === 0);
         }
       }
@@ -274,7 +275,7 @@ describe("openapi", () => {
 });
 
 describe("routes of docs", () => {
-  /** No token opens the routes of administrators; operations.test.ts tests them. */
+  /** Tokens cannot use the routes of administrators; operations.test.ts tests these routes. */
   const isForTokens = ({ path, operation }: (typeof operations)[number]) =>
     operation.requestBody !== undefined && !path.startsWith("/installation");
   let gateway: TestGateway;
@@ -307,7 +308,8 @@ describe("routes of docs", () => {
   it("hold examples that work as they are", async () => {
     const bodies = operations.filter(isForTokens);
     expect(bodies.length).to.be.at.least(3);
-    // The table lists each creating route before the routes that change the created resource.
+    // The ids of created resources. The route table lists the route that creates a resource before the routes that
+    // change it.
     const made = new Map([["account_id", gateway.accountId]]);
     for (const { path, method, operation } of bodies) {
       const json = operation.requestBody?.content["application/json"]?.example;

@@ -1,4 +1,4 @@
-/** Makes the OpenAPI 3.1 document from the route table. */
+/** Generates the OpenAPI 3.1 document from the route table. */
 import { z } from "zod";
 import { PERMISSIONS } from "../../schemas/account/permissions.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
@@ -54,7 +54,7 @@ function tagsOf(routes: readonly Route[]): Json[] {
   return names.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] }));
 }
 
-/** The document's description in Markdown. `<details>` hides what few readers need. */
+/** Returns the document's description in Markdown. `<details>` hides parts that only few readers need. */
 function introduction(): string {
   return [
     "Trunkline is a self-hosted automation platform, and this is its API. " +
@@ -82,7 +82,7 @@ function operationOf(route: Route, operationId: string): Json {
     summary: route.summary,
     description: needed.length > 0 ? `Needs the permission ${needed.join(" or ")}.` : "Any token.",
     ...(needed.length > 0 && { security: securityOf(route) }),
-    // For programs: the same facts as in `description`.
+    // The permissions of `description` again, in a form that programs can read.
     "x-permissions": route.permissions ?? [],
     parameters: [
       ...parametersOf(route.parameters, "path"),
@@ -143,15 +143,15 @@ const FORM_CONTENT: Json = {
   encoding: { options: { contentType: "application/json" } },
 };
 
-/** One permission is enough, from an API token or from an OAuth access token. */
+/** The token needs only one of the permissions. It can be an API token or an OAuth access token. */
 const securityOf = ({ permissions = [] }: Route): Json[] => [
   { token: [] },
   ...permissions.map((permission) => ({ oauth: [permission] })),
 ];
 
 /**
- * Puts the schema's example beside it, where "Try it out" reads it. Zod drops `examples` of objects with transformed
- * fields, and does not know `example`.
+ * Moves the example of the schema next to the schema, where "Try it out" reads it. Zod drops `examples` of objects
+ * with transformed fields, and does not know `example`.
  */
 function bodyContent(bodySchema: z.ZodType): Json {
   const { examples, example, ...schema } = jsonSchema(bodySchema, "input");

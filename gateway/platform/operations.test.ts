@@ -96,7 +96,7 @@ describe("operation of an installation by REST", function () {
     return { status: response.status, body };
   }
 
-  /** Returns the steps that a caller sees, once they are complete. */
+  /** Waits until the steps that the caller sees are complete, and returns them. */
   async function steps(path: string, by: Asking, isComplete: (found: Step[]) => boolean) {
     let found: Step[] = [];
     const read = async () => {
@@ -117,7 +117,7 @@ describe("operation of an installation by REST", function () {
     const path = `/accounts/${account}/browser-rendering/pdf`;
     const json = { html: "<h1>Hello</h1>" };
     expect((await ask(path, { method: "POST", token, json, id })).status).to.equal(200);
-    // Another account uses the same id; this shows no one any further steps.
+    // Another account uses the same request id. Neither account sees the steps of the other.
     await ask(`/accounts/${other.accountId}/tokens`, { cookie: other.cookie, id });
     const own = `/accounts/${account}/requests/${id}`;
     const way = await steps(own, { token }, has("mail account browserUsed"));
@@ -248,7 +248,7 @@ describe("operation of an installation by REST", function () {
     expect((await ask(one, { cookie: first })).body.result.input).to.deep.equal({ ms: "none" });
     expect((await ask(`${one}/retry`, { method: "POST", cookie: first })).status).to.equal(200);
     expect((await ask(one, { cookie: first })).status).to.equal(404);
-    // The receiver refuses the message again, still under the same request id.
+    // The receiver refuses the retried message again. The new dead letter has the same request id.
     await until("the next letter", async () => (await list()).length === 1);
     expect((await list())[0].request_id).to.equal("made-it");
     await bury("made-it-too");
@@ -282,7 +282,7 @@ describe("operation of an installation by REST", function () {
     expect(statuses[1]).to.be.oneOf([404, 409]);
     const [refused] = acts.filter(({ status }) => status !== 200);
     expect(refused?.body.errors[0].message).to.match(/^Cannot (retry|drop|find) dead letter \d+: /);
-    // A retried one is refused again: by the actor, which does not know the message.
+    // If the retry won, there is a new dead letter, because the actor does not know the message.
     for (const one of await letters()) {
       await ask(`/installation/dead-letters/${one.sequence}`, { method: "DELETE", cookie: first });
     }

@@ -1,4 +1,6 @@
-/** The operations for operators, and the reader of traces. `scripts/` connects them to the bus. */
+/**
+ * The interface of the operations for operators and of the reader of traces. `scripts/` implements them with the bus.
+ */
 import type { RequestStep } from "../../schemas/request-step.ts";
 
 export interface Operations {
@@ -12,7 +14,7 @@ export interface Operations {
 }
 
 export interface DeadLetters {
-  /** Returns at most `count` letters after this number, the oldest first. */
+  /** Returns at most `count` dead letters after the number `after`, the oldest first. */
   list(wanted: { after: number; count: number }): Promise<DeadLetter[]>;
   find(sequence: number): Promise<DeadLetter | undefined>;
   /** Sends the message again and removes the letter. */
@@ -51,7 +53,7 @@ interface StreamFigures {
   stream: string;
   /** Copies that are not current. */
   behind: number;
-  /** Undefined if the stream has no leader. */
+  /** The state of the stream; undefined if the stream has no leader. */
   info:
     | {
         state: { messages: number; bytes: number };

@@ -60,9 +60,9 @@ export function traceRoutes({ steps }: Pick<Operations, "steps">): Route[] {
 }
 
 /**
- * Returns the steps that members of an account may see. Clients choose ids, so another account may have used the same
- * id; only runs whose request names the account count. Only operators see log lines, and keys that do not name the
- * account, except the ids of its crawls.
+ * Returns the steps that members of an account may see. Clients choose request ids, so another account may have used
+ * the same id. So only steps of this account's requests are returned. Log lines are only for operators, and so are
+ * keys that do not contain the account's id, except the ids of crawls.
  */
 function ofAccount(steps: readonly RequestStep[], accountId: string): RequestStep[] {
   const runs = new Set(steps.flatMap(({ account, run }) => (account === accountId ? [run] : [])));

@@ -40,7 +40,7 @@ describe("forms with files", () => {
     const [fault = {}] = errors as { message?: string; source?: { pointer: string } }[];
     return { status: response.status, text, pointer: fault.source?.pointer, ...fault };
   }
-  /** The task input that the worker received, with the files as text. */
+  /** Sends the form, and returns the task input that the worker received, with the files as text. */
   async function received(body: FormData, path = pdf) {
     const { status, text } = await send(body, {}, path);
     expect(status, text).to.equal(200);

@@ -19,7 +19,7 @@ interface Called {
 
 const LAMP = { name: "Desk lamp", price: 12.5 };
 
-/** Every rendering method of the public SDK that the platform offers, as its users call it. */
+/** Every rendering method of the public SDK that the platform offers, with a call as users write it. */
 const OFFERED: Record<string, (called: Called) => Promise<void>> = {
   async "pdf.create"({ sdk, account_id }) {
     const pdf = await sdk.browserRendering.pdf.create({ account_id, html: HTML, cacheTTL: 0 });
@@ -60,7 +60,7 @@ const OFFERED: Record<string, (called: Called) => Promise<void>> = {
     const elements = [{ selector: "h1" }];
     const [found] = await sdk.browserRendering.scrape.create({ account_id, html: HTML, elements });
     expect(found?.selector).to.equal("h1");
-    // An array, whatever the SDK's type says.
+    // The result is an array, although the type of the SDK says otherwise.
     const results = found?.results as unknown as { text: string; attributes: unknown[] }[];
     expect(results).to.have.length(1);
     expect(results[0]).to.deep.include({ text: "Hello", html: "Hello", attributes: [] });
@@ -119,8 +119,8 @@ const OFFERED: Record<string, (called: Called) => Promise<void>> = {
 };
 
 /**
- * The others answer 404 with code 1004: the platform has no such path. Those of `devtools` need a browser worker, which
- * this gateway lacks: devtools-clients.faults.test.ts calls them.
+ * Methods that are not offered by this gateway. They get 404 with code 1004, because the path does not exist. Those
+ * of `devtools` need a browser worker, which this gateway lacks; devtools-clients.faults.test.ts tests them.
  */
 const NOT_OFFERED = [
   ...["session.list", "session.get"],
@@ -146,9 +146,10 @@ describe("rendering by the public SDK", function () {
       response.end(JSON.stringify({ id: "1", created: 1, model: "m", choices }));
     });
     reader = openPageReader({ openai: `${site.url}/v1`, google: "http://127.0.0.1:1/v1" });
-    // Pages of a real browser in place of the stand-in.
+    // Uses a worker with a real browser instead of the simulated one.
     gateway = await testGateway({ workers: [reader.worker] });
-    // The worker's clock is the system's, and it ends tasks at their deadline.
+    // The worker uses the clock of the system and ends tasks at their deadline, so the clock of the gateway must show
+    // the same time.
     gateway.clock.now = systemClock.now();
     const { url, token: apiToken, accountId: account_id } = gateway;
     const sdk = new Cloudflare({ apiToken, baseURL: `${url}/v4`, maxRetries: 0 });
@@ -195,7 +196,7 @@ describe("rendering by the public SDK", function () {
   });
 });
 
-/** Without places of elements, which fonts of the machine decide. */
+/** Replaces the positions and sizes of elements by their types, because they depend on the fonts of the machine. */
 function placeless(answer: unknown): unknown {
   const text = JSON.stringify(answer, (key, value) =>
     ["top", "left", "width", "height"].includes(key) ? typeof value : value,
@@ -218,7 +219,8 @@ function methodsOf(resource: object, prefix = ""): Method[] {
       if (name === "constructor" || name.startsWith("_") || typeof method !== "function") continue;
       const call = async (account_id: string) => {
         const given = { account_id, session_id: UNKNOWN, url: "https://example.com" };
-        // The last parameter is for options of the request, the one before an id where there are three.
+        // The last declared parameter is for request options, so it is omitted. A method with three parameters takes
+        // an id first.
         return method.apply(resource, method.length === 3 ? [UNKNOWN, given] : [given]);
       };
       methods.push({ name: prefix + name, call });

@@ -383,7 +383,8 @@ describe("routes of rendering", () => {
     const [response] = await once(client, "response");
     await once(response, "readable");
     response.read(1);
-    // The kernel's buffers hold a few megabytes; 10,000 chunks are 650 MB.
+    // The buffers of the kernel hold only a few megabytes, but 10,000 chunks are 650 MB. So the worker must have been
+    // stopped early.
     expect(gateway.printer.taken).to.be.below(2_000);
     response.destroy();
     await gateway.printer.cancelled;

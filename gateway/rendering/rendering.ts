@@ -1,4 +1,7 @@
-/** Rendering: pages in; documents, pictures and text out, streamed as they come from a browser worker. */
+/**
+ * The REST routes for rendering. They take pages, and stream documents, pictures and text from a browser worker to
+ * the client.
+ */
 import type { Response } from "express";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../schemas/account/account.ts";
@@ -30,7 +33,7 @@ const RENDERING = "/accounts/{account_id}/browser-rendering";
 /** The same under a younger name. */
 const ALIAS = "/accounts/{account_id}/browser-run";
 
-/** Shared by all routes that render a page. */
+/** Properties that all routes share which render a page. */
 const RENDERS = {
   method: "post",
   tag: "Rendering",
@@ -93,14 +96,14 @@ const PAGE_CALL_NAMES = Object.keys(PAGE_CALLS) as PageCallName[];
 
 interface RenderingParts {
   actors: ActorClient;
-  /** The browser time of each account for a day; 0 is no limit. */
+  /** Limit of each account's browser time per day in milliseconds; 0 means no limit. */
   browserMsPerDay: number;
   now: () => number;
-  /** The parts that jobs need; if absent, no call becomes a job. */
+  /** The dependencies of jobs. Without them no call becomes a job. */
   jobs?: JobsParts | undefined;
 }
 
-/** The REST routes that render pages, and the one that tells an account's browser time. */
+/** Returns the REST routes that render pages, and the route that shows the browser time of an account. */
 export function renderingRoutes(
   actors: ActorClient,
   settings: Omit<RenderingParts, "actors">,
@@ -173,7 +176,7 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
   });
 }
 
-/** Wraps the bytes of a worker in the response form of their call. */
+/** Adds the text of the response form of a call around the bytes of a worker. */
 function inForm(form: AnswerForm, answer: Omit<Rendered, "mediaType">): Rendered {
   const { bytes, chunks } = answer;
   const length = bytes === null ? null : form.before.length + bytes + form.after.length;
@@ -195,7 +198,7 @@ function getUsage({ actors, browserMsPerDay }: RenderingParts) {
   };
 }
 
-/** Returns the fields that every task begins with, once the account has browser time left. */
+/** Checks that the account has browser time left. Returns the fields that all tasks share. */
 async function admit(
   { actors, browserMsPerDay, now }: RenderingParts,
   { caller: { accountId }, query, signal }: RouteRequest<unknown, RenderQuery>,

@@ -1,12 +1,15 @@
-/** Answers of calls that render a page and of jobs that did: the header fields that all share, and the refusals. */
+/**
+ * Writes responses of rendering calls and of finished jobs: the header fields that all of them share, and the
+ * possible refusals.
+ */
 import type { Response } from "express";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 
 export const OF_ONE_CALL = ["element_not_found", "json_not_extracted"] as const;
 /**
- * Errors of the target or the browser: codes from 5000 to 6999, as in the public API. Other errors with status 422
- * are git's.
+ * Error names for failures of the target or the browser: codes from 5000 to 6999, as in the public API. Other errors
+ * with status 422 belong to git.
  */
 const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
   const { status, code } = ERRORS[name as ErrorCode];
@@ -26,7 +29,7 @@ export interface Rendered {
   chunks: AsyncIterable<Uint8Array>;
 }
 
-/** Writes an answer with the headers of all calls. */
+/** Writes a response with the header fields that all rendering calls share. */
 export async function writeRendered(
   { mediaType, browserMs, queuedMs, bytes, status, chunks }: Rendered,
   response: Response,
@@ -38,7 +41,7 @@ export async function writeRendered(
     "X-Queued-Ms": String(queuedMs),
     ...(status !== undefined && { "X-Target-Status": String(status) }),
   });
-  // The first bytes of a large PDF leave before its end is written.
+  // The length is unknown for a large PDF, because its first bytes are sent while its end is still being created.
   if (bytes !== null) response.set("Content-Length", String(bytes));
   await writeAnswer(chunks, response, { bytes, signal });
 }

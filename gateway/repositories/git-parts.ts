@@ -23,7 +23,7 @@ export interface GitParts {
   lfs: LfsStore;
   manifests: ManifestReader;
   packs: PackStore;
-  /** Speed at which clients must read answers; the limits of all answers by default. */
+  /** Speed at which clients must read responses; defaults to the limits of all HTTP responses. */
   pace?: Partial<AnswerPaceLimits> | undefined;
   sizes: GitSizes;
   slots: ProcessSlots;

@@ -1,4 +1,4 @@
-/** Wires the service of repositories to its readers of objects. */
+/** Creates the service of repositories and the processes that read objects for it. */
 import { ObjectReaders } from "./read/read-objects.ts";
 import { Repositories, type RepositoriesParts } from "./repositories.ts";
 

@@ -1,4 +1,4 @@
-/** Finds the id of a repository by its name. What is remembered is held against the repository itself at every use. */
+/** Finds the id of a repository by its name. The repository itself checks a remembered id at every use. */
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
@@ -15,7 +15,10 @@ export class RepoFinder {
     this.#actors = actors;
   }
 
-  /** Does this with the repository's id; once more where it is not the one of that name any more. */
+  /**
+   * Calls `use` with the repository's id. If a remembered id no longer belongs to this name, finds the new id and
+   * calls `use` again.
+   */
   async with<T>(
     address: RepoAddress,
     signal: AbortSignal,

@@ -12,8 +12,8 @@ export function newRepoToken(): { secret: string; secretHash: string } {
 export const repoTokenText = (secret: string, expiresAt: number) =>
   `${secret}?expires=${Math.floor(expiresAt / 1_000)}`;
 
-/** The hash of the secret alone, because clients may send the whole text or only the secret. */
+/** Returns the hash of the secret alone, because clients may send the whole text or only the secret. */
 export const repoTokenHash = (text: string) => hashOf(text.split("?", 1)[0] ?? "");
 
-/** A plain hash will do: there is nothing to guess in 20 random bytes. */
+/** A plain hash is enough, because nobody can guess 20 random bytes. */
 const hashOf = (secret: string) => createHash("sha256").update(secret).digest("hex");

@@ -29,12 +29,12 @@ import { RepoReader } from "./read/read-repo.ts";
 import { newRepoToken, repoTokenText } from "./repo-token-text.ts";
 import { CommitTurns } from "./write/commit-turns.ts";
 
-/** How long the record of an expired token can still be found by its id. */
+/** How long the record of an expired token can still be found by the token's id. */
 const TOKEN_REMEMBERED_MS = 30 * 24 * 60 * 60_000;
 
 export interface RepositoriesParts extends GitParts {
   readers: ObjectReaders;
-  /** The start of remotes, without a slash at its end. */
+  /** The start of the addresses of remotes, without a slash at the end. */
   publicUrl: string;
   now: () => number;
 }
@@ -108,7 +108,7 @@ export class Repositories {
     return this.make(address, settings, { source: null, status: "ready" });
   }
 
-  /** Begins an import. The repository exists at once, empty, and `get` returns the progress. */
+  /** Starts an import. The repository exists immediately, still empty, and `get` returns the progress. */
   import(
     address: RepoAddress,
     {
@@ -167,8 +167,8 @@ export class Repositories {
   }
 
   /**
-   * Drops unreachable objects for good, soon after this resolves. Until then, anybody with an id can fetch the
-   * object. Without a prune such objects stay, as users of git expect after a mistaken force push.
+   * Schedules the permanent deletion of unreachable objects. Until it happens, a client that knows an object's id can
+   * still fetch the object. Without a prune such objects stay, as users of git expect after a mistaken force push.
    */
   async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
     const { actors } = this.parts;
@@ -190,7 +190,7 @@ export class Repositories {
   async delete({ accountId, namespace: space, name }: RepoAddress): Promise<{ id: string }> {
     const key = namespaceKey(accountId, space);
     const released = await this.parts.actors.call(namespace, key, "release", { name });
-    // The namespace removes it too, but later. The next request must not find it.
+    // The namespace also removes the repository, but later. The client's next request must not find it.
     await this.parts.actors.call(repo, released.id, "remove", {});
     return released;
   }
@@ -245,7 +245,10 @@ export class Repositories {
     });
   }
 
-  /** From the next request on it opens nothing. `revoked` is false where it was revoked before. */
+  /**
+   * Revokes a token. From the next request on, the token opens nothing. `revoked` is false if the token was revoked
+   * before.
+   */
   async revokeToken(
     accountId: string,
     space: string,
@@ -260,26 +263,26 @@ export class Repositories {
       if (folded(known.namespace) !== folded(space)) throw unknownToken();
       return await actors.call(repo, repoId, "revokeToken", { id: tokenId }, { signal });
     } catch (error) {
-      // Whether it is the token that is not there or its repository.
+      // The error is the same whether the token or its repository does not exist.
       if (error instanceof ActorError && error.code === "not_found") throw unknownToken();
       throw error;
     }
   }
 
-  // --- What forks and imports need of it ---
+  // --- For forks and imports ---
 
-  /** Makes a repository under a name that nobody has, with its first token. */
+  /** Creates a repository under an unused name, with its first token. */
   async make(
     address: RepoAddress,
     settings: NewRepo,
     origin: {
       source: string | null;
       status: Exclude<RepoStatus, "failed">;
-      /** The first content, which is found while the name is claimed. */
+      /** Finds the first content while the name is being claimed. */
       content?: () => Promise<NewContent>;
       shallow?: readonly string[];
       origin?: RepoOrigin;
-      /** The namespace is there, and in the account's list. */
+      /** True if the namespace exists and is in the account's list. */
       isListed?: boolean;
     },
   ): Promise<CreatedRepo> {
@@ -298,7 +301,7 @@ export class Repositories {
     const claim = actors.call(namespace, key, "claim", { accountId, name: space, listing });
     const [filled] = await Promise.all([
       content?.().catch((error: unknown) => {
-        // Releases the claim at once, so that nobody waits until it expires.
+        // Releases the claim immediately, so that the name is free before the claim expires.
         void claim.then(() => actors.call(namespace, key, "release", { name })).catch(() => {});
         throw error;
       }),
@@ -316,11 +319,13 @@ export class Repositories {
       ...(filled && { content: { ...filled, packs: filled.packs.map(heldNow) } }),
       ...(imported && { origin: imported }),
     });
-    // The client can find and revoke the token by its id, because both are durable when it gets the answer.
+    // The repository and its token's record are both durable when the client gets the response. So the client can
+    // find and revoke the token by its id.
     const announced = this.#announceToken(accountId, id, token);
     const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
       await Promise.allSettled([created, announced]);
-      // Releases the name and the token at once. If this is lost, the claim expires, and the token opens nothing.
+      // Releases the name and the token's record. If these messages are lost, the claim expires, and the token opens
+      // nothing.
       void actors.call(namespace, key, "release", { name }).catch(() => {});
       const tokenKey = repoTokenKey(accountId, repoTokenId(secretHash));
       void actors.send(repoToken, tokenKey, "forget", {}).catch(() => {});
@@ -330,7 +335,9 @@ export class Repositories {
     return { ...entry, remote: this.remote(address), token: repoTokenText(secret, expiresAt) };
   }
 
-  /** Loads both actors first, so that the two messages that follow share one commit. */
+  /**
+   * Loads the actors of the repository and of the token first, so that the two messages that follow share one commit.
+   */
   async #load(accountId: string, id: string, secretHash: string): Promise<void> {
     const { actors } = this.parts;
     const key = repoTokenKey(accountId, repoTokenId(secretHash));
@@ -357,7 +364,7 @@ export class Repositories {
 
 const ID_CHARS = 16;
 
-/** 16 digits and lower-case letters, as in the public API. */
+/** Returns a random id of 16 digits and lower-case letters, as in the public API. */
 function newRepoId(): string {
   const random = BigInt(`0x${randomBytes(16).toString("hex")}`) % 36n ** BigInt(ID_CHARS);
   return random.toString(36).padStart(ID_CHARS, "0");

@@ -1,4 +1,4 @@
-/** A gateway with repositories on a private bus: the real actors, git, and an account that may do everything. */
+/** A gateway with repositories on a private bus: the real actors, git, and an account with all permissions. */
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -149,7 +149,7 @@ export class ArtifactsWorld {
   tokenWith = (...permissions: Permission[]) =>
     giveToken(this.world.client, this.accountId, permissions);
 
-  /** `path`: below the account's namespaces. */
+  /** Sends a request. `path` is relative to the account's namespaces. */
   async ask(path: string, asking: Asking = {}): Promise<ArtifactsAnswer> {
     const { method = "GET", token = this.token, json, body, headers } = asking;
     const sent = json === undefined ? body : JSON.stringify(json);
@@ -183,7 +183,7 @@ export class ArtifactsWorld {
 
   post = (path: string, json: unknown) => this.ask(path, { method: "POST", json });
 
-  /** The remote of what a creation answered, with its token in it. */
+  /** Returns the remote address of a created repository, with its token in the address. */
   remote({ remote, token }: { remote: string; token: string }): string {
     return remote.replace("//", `//x:${token.split("?")[0]}@`);
   }
@@ -197,7 +197,7 @@ export class ArtifactsWorld {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const stop of this.#stops) await stop();
     await this.world[Symbol.asyncDispose]();
-    // A git that was started by what is gone may still write there.
+    // A git process that the stopped gateway had started may still write files there, so the removal is retried.
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }

@@ -1,4 +1,6 @@
-/** Holds answers against the OpenAPI document: what is not declared there must not be answered. */
+/**
+ * Compares answers with the OpenAPI document: the gateway must not send an answer that the document does not declare.
+ */
 import assert from "node:assert/strict";
 import { z } from "zod";
 import type { Route } from "../http/route.ts";
@@ -41,9 +43,12 @@ export function declaredBy(routes: readonly Route[]): ReturnType<typeof openApiD
   return document;
 }
 
-/** Returns the operation's id and status, or undefined when the document has no such operation. Throws on a lie. */
+/**
+ * Returns the operation's id and status, or undefined if the document has no such operation. Throws if the answer
+ * does not match the document.
+ */
 export function checkDeclared(document: unknown, answer: GivenAnswer): string | undefined {
-  // Whether it is a sound document is tested elsewhere.
+  // Another test verifies that the document is valid.
   const { paths, components } = document as Document;
   const { method, path, status, type, body } = answer;
   const steps = path.split("?")[0]?.split("/") ?? [];

@@ -1,14 +1,14 @@
-/** Blobs in memory, read in pieces as from the bus. For tests of the gateway. */
+/** A store of blobs in memory for tests of the gateway. It returns blobs in pieces, as the bus does. */
 
 import { ActorError } from "../../schemas/errors.ts";
 import { BLOB_CHUNK_BYTES } from "../../schemas/limits.ts";
 
 export class MemoryBlobs {
   readonly blobs = new Map<string, Uint8Array>();
-  /** Names as they were read, and the bytes that were taken of them. */
+  /** The names of blobs in the order of reading, and the number of bytes that readers took. */
   readonly read: string[] = [];
   bytesTaken = 0;
-  /** A blob that breaks off after its first piece. */
+  /** The name of a blob whose reading fails after the first piece. */
   broken: string | undefined;
 
   async put(name: string, content: Uint8Array | AsyncIterable<Uint8Array>) {

@@ -1,4 +1,4 @@
-/** Live updates in memory. For tests of the gateway. */
+/** A stand-in for live updates, in memory, for tests of the gateway. */
 import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/bus/live.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the seam's types tie contract and value together; a Map of kinds cannot.

@@ -1,4 +1,4 @@
-/** Crawl jobs that crawl nothing, for tests of the gateway. The test says what they have found. */
+/** Crawl jobs that fetch no pages, for tests of the gateway. The test decides which records they have. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
@@ -25,7 +25,7 @@ export interface TestJob {
   entries: RecordEntry[];
 }
 
-/** A record and its body: HTML of this many bytes, or the JSON members. */
+/** A record with its body: HTML with this number of bytes, or the JSON members. */
 export interface TestRecord extends Partial<Omit<RecordEntry, "blobs">> {
   bodies?: readonly (string | number)[];
 }
@@ -40,9 +40,9 @@ export interface TestCrawls {
   secrets: SecretBox;
   jobs: Map<string, TestJob>;
   lists: Map<string, CrawlListEntry[]>;
-  /** How many records each listing asked for. */
+  /** For each listing of records, the number of requested records. */
   listed: number[];
-  /** The answers of sites, and the crawls that consulted them. */
+  /** The sites that crawls consulted, with the intent of the crawl. */
   consulted: { host: string; intent: CrawlIntent }[];
   consult(host: string): Consulted;
   /** Why no more crawls are admitted. */
@@ -189,7 +189,7 @@ function defineTestActors(crawls: Omit<TestCrawls, "actors">) {
   return [jobs, lists, sites];
 }
 
-/** Handlers that do nothing, of messages the gateway does not send. */
+/** Returns handlers that do nothing, for messages that the gateway does not send. */
 function ignoring<M extends Messages>({ messages }: Contract<M>) {
   const ignored = <S>(state: S) => ({ state });
   return Object.fromEntries(Object.keys(messages).map((name) => [name, ignored])) as {

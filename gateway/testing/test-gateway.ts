@@ -1,4 +1,4 @@
-/** A gateway on a port of its own, with real actors in this process and one account to begin with. */
+/** A gateway on its own port, with real actors in this process and one account. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { pino } from "pino";
@@ -63,16 +63,16 @@ export interface TestGateway {
   objects: MemoryObjects;
   /** Every line logged. */
   logs: Record<string, unknown>[];
-  /** Operations and statuses that were answered, as "operation status". */
+  /** The operations and statuses of all answers so far, as "operation status". */
   answered: Set<string>;
   /** The current time of gateway and actors. */
   clock: { now: number };
   ask(path: string, asking?: Asking): Promise<Answered>;
-  /** A token with just these permissions. */
+  /** Resolves to a new token with exactly these permissions. */
   tokenWith(...permissions: Permission[]): Promise<string>;
-  /** A token that opens everything in another account. */
+  /** Resolves to a token with all permissions in another account. */
   tokenIn(accountId: string): Promise<string>;
-  /** Tells the gateway that it is to stop soon. */
+  /** Notifies the gateway that it will stop soon. */
   drain(): void;
   stop(): Promise<void>;
 }
@@ -118,9 +118,9 @@ export async function testGateway({
   missing?: () => readonly string[];
   /** Besides the printer. */
   workers?: readonly AnyWorkerDefinition[];
-  /** Puts something between gateway and actors. */
+  /** Wraps the client through which the gateway calls actors. */
   through?: (actors: ActorClient) => ActorClient;
-  /** How long an answer with the records of a crawl may take. */
+  /** Limits the time of an answer with the records of a crawl. */
   readMs?: number;
 } = {}): Promise<TestGateway> {
   const clock = { now: START };
@@ -213,13 +213,13 @@ export async function testGateway({
   }
 }
 
-/** Every kind of the platform but those that stand-ins replace. */
+/** Returns all actor kinds of the platform, except those that `standIns` replace. */
 function realActors(standIns: readonly AnyActorDefinition[]): AnyActorDefinition[] {
   const replaced = new Set(standIns.map(({ contract }) => contract.kind));
   return ACTORS.filter(({ contract }) => !replaced.has(contract.kind));
 }
 
-/** An account in these actors, without a token. */
+/** Creates an account in these actors, without a token. Resolves to its id. */
 export async function openAccount(actors: ActorClient, name: string): Promise<string> {
   const { id } = newToken();
   const roles = ["Super Administrator" as const];

@@ -27,21 +27,22 @@ export interface TestPrinter {
   worker: ReturnType<typeof defineWorker<typeof render.messages>>;
   /** Chunks that were taken so far. */
   taken: number;
-  /** Resolves when a task was taken back while it waited or printed. */
+  /** Resolves when a task was cancelled while it waited or printed. */
   cancelled: Promise<void>;
   /** Resolves when the first task begins. */
   begun: Promise<void>;
   /** Tasks begun. */
   tasks: number;
-  /** For how long the latest task lets its answer be kept. */
+  /** How long the result of the latest task may be cached. */
   cacheTtlS: number | undefined;
 }
 
 /**
- * `chunks <n>` prints n chunks, `stream <n>` too without knowing how many it will be; `refuse <code>` refuses after
- * 12 ms of browser time; `blame <pointer>` says that a field is wrong; `break <n>` fails after n chunks, with one to
- * come; `status <n>` says that the site answered so; `hang` prints nothing until it is taken back; `fault` fails in a
- * way nobody expects; anything else prints itself.
+ * Returns the worker. The HTML of the page is a command. `chunks <n>` prints n chunks. `stream <n>` prints n chunks
+ * without announcing their number. `refuse <code>` refuses after 12 ms of browser time. `blame <pointer>` reports
+ * that a field is wrong. `break <n>` announces n + 1 chunks, but fails after n. `status <n>` reports that the site
+ * answered with this status. `hang` prints nothing until the task is cancelled. `fault` throws an unexpected error.
+ * Any other text is printed itself.
  */
 export function testPrinter(
   slots = 4,
@@ -104,7 +105,7 @@ export function testPrinter(
     return { reply: { browserMs, bytes, ...(status !== undefined && { status }) }, chunks };
   }
 
-  /** Makes a handler that answers this result of every page. */
+  /** Returns a handler that answers with this result for every page. */
   function read(result: unknown, meta = "") {
     return async (input: ReadTask, { signal }: { signal: AbortSignal }) => {
       printer.cacheTtlS = input.cacheTtlS;

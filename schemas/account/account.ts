@@ -1,4 +1,7 @@
-/** The contract of an account: its name, members and API tokens, and the browser time it used. The key is its id. */
+/**
+ * Messages of the actor that stores an account: its name, members and API tokens, and the browser time it used. The
+ * key is the account's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ACCOUNT_NAME_CHARS_MAX, TOKEN_NAME_CHARS_MAX } from "../limits.ts";
@@ -29,8 +32,9 @@ export const Invitation = z.object({
 export type Invitation = z.infer<typeof Invitation>;
 
 /**
- * The caller: the permissions of the token, and the user if the token is a person's. Nobody can give a role with more
- * permissions than their own, or change a member who has one.
+ * The caller who changes members: the permissions of the token, and the user if the token belongs to a person. A
+ * caller cannot give a role with more permissions than the caller has, and cannot change a member who has such a
+ * role.
  */
 export const MemberChanger = z.object({
   userId: Id.optional(),
@@ -38,7 +42,7 @@ export const MemberChanger = z.object({
 });
 export type MemberChanger = z.infer<typeof MemberChanger>;
 
-/** A token without its secret. Only the `api-token` kind stores a hash of that. */
+/** An API token without its secret. Only the actor of the kind `api-token` stores a hash of the secret. */
 export const TokenEntry = z.object({
   id: Id,
   name: z.string().min(1).max(TOKEN_NAME_CHARS_MAX),
@@ -50,7 +54,7 @@ export const TokenEntry = z.object({
   expiresAt: EpochMs.optional(),
   grantId: GrantId,
   isDisabled: z.boolean().optional(),
-  /** The owner of the token: the person who made it, directly or with another token. */
+  /** The owner of the token: the person who created it, directly or with another token. */
   userId: Id.optional(),
 });
 export type TokenEntry = z.infer<typeof TokenEntry>;
@@ -65,14 +69,20 @@ const Nothing = z.object({});
 export const account = defineContract({
   kind: "account",
   messages: {
-    /** Makes the account. Repeating it with the same owner changes nothing; with another it is a conflict. */
+    /**
+     * Creates the account. Repeating the call with the same owner changes nothing. Refuses as `conflict` with another
+     * owner.
+     */
     open: { input: z.object({ name: AccountName, owner: Member }), reply: Nothing },
     get: {
       input: Nothing,
       reply: z.object({ name: AccountName, createdAt: EpochMs, members: z.array(Member) }),
     },
 
-    /** The authoritative source of members' roles. The copy in `user` arrives later, by mail. */
+    /**
+     * Returns a member with the current roles. This actor decides about roles; the copy in `user` is updated later,
+     * by mail.
+     */
     getMember: { input: z.object({ userId: Id }), reply: Member },
     listMembers: {
       input: Nothing,
@@ -82,7 +92,7 @@ export const account = defineContract({
         invitations: z.array(Invitation).max(MEMBERS_PER_ACCOUNT_MAX),
       }),
     },
-    /** A second invitation of an address replaces the first. */
+    /** Invites an e-mail address. A second invitation of the same address replaces the first. */
     invite: {
       input: z.object({
         id: Id,
@@ -93,9 +103,12 @@ export const account = defineContract({
       }),
       reply: Invitation,
     },
-    /** `id` is a user's or an invitation's, here and below. */
+    /** Changes the roles of a member or an invitation. Here and below, `id` is the id of a user or an invitation. */
     setRoles: { input: z.object({ id: Id, roles: Roles, by: MemberChanger }), reply: Nothing },
-    /** Refuses as `conflict` to remove the last Super Administrator, as setRoles does to make them less. */
+    /**
+     * Removes a member or an invitation. Refuses as `conflict` to remove the last Super Administrator. `setRoles`
+     * refuses in the same way to take this role from them.
+     */
     removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
     /** Sent by the account's members. */
     tellAgain,
@@ -105,8 +118,9 @@ export const account = defineContract({
       reply: Invitation.extend({ accountName: AccountName }),
     },
     /**
-     * Makes a registered user a member, and tells the `user`. `not_found` as above; `forbidden` for a user of another
-     * e-mail address. Repeating it changes nothing.
+     * Makes a registered user a member, and notifies the actor `user` by mail. Refuses as `not_found` for the same
+     * reasons as `getInvitation`, and as `forbidden` for a user with another e-mail address. Repeating the call
+     * changes nothing.
      */
     acceptInvitation: {
       input: z.object({
@@ -121,14 +135,19 @@ export const account = defineContract({
     createToken: { input: TokenEntry.omit({ createdAt: true }), reply: TokenEntry },
     listTokens: { input: Nothing, reply: z.object({ tokens: z.array(TokenEntry) }) },
     getToken: { input: z.object({ id: Id }), reply: TokenEntry },
-    /** Replaces all of a token but when it was made, by whom, and the grant that it rests on. */
+    /**
+     * Replaces all fields of a token, except the time of its creation, its owner, and the grant from which it comes.
+     */
     changeToken: {
       input: TokenEntry.omit({ createdAt: true, grantId: true, userId: true }),
       reply: TokenEntry,
     },
     removeToken: { input: z.object({ id: Id }), reply: Nothing },
 
-    /** Refuses when this UTC day's browser time has reached the limit; 0 is no limit. */
+    /**
+     * Admits a rendering task. Refuses if the account has used its browser time of this UTC day; the limit 0 means no
+     * limit.
+     */
     admitRendering: {
       input: z.object({
         limitMs: z.int().min(0),
@@ -138,7 +157,8 @@ export const account = defineContract({
       reply: z.object({ usedMs: z.int().min(0) }),
     },
     /**
-     * Reported once for each task, also for a failed one. A long task may report parts earlier, each with its own id.
+     * Reports used browser time, once for each task, also for a failed one. A long task may report parts of its time
+     * earlier, each part with its own id.
      */
     browserUsed: {
       input: z.object({

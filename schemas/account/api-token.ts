@@ -1,10 +1,16 @@
-/** The contract of an API token: verifies its secret and returns its permissions. The key is the token's id. */
+/**
+ * Messages of the actor of an API token, which verifies the token's secret and returns its permissions. The key is
+ * the token's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
 import { Permission } from "./permissions.ts";
 
-/** The grant of the OAuth access token that created this token. It bounds the token's permissions and lifetime. */
+/**
+ * The grant of the OAuth access token that created this API token. It limits the permissions and the lifetime of the
+ * API token.
+ */
 export const GrantId = Id.optional();
 
 /** The permissions of a token, and the time in which it is valid. */
@@ -19,7 +25,10 @@ const Opens = z.object({
 export const apiToken = defineContract({
   kind: "api-token",
   messages: {
-    /** Repeating it changes nothing. A token that was revoked, or has another secret, is a conflict. */
+    /**
+     * Issues the token. Repeating the call changes nothing. Refuses as `conflict` if the token was revoked or has
+     * another secret.
+     */
     issue: {
       input: z.object({
         accountId: Id,
@@ -31,7 +40,7 @@ export const apiToken = defineContract({
       }),
       reply: z.object({}),
     },
-    /** Refuses as `unauthenticated`, whatever the reason. */
+    /** Verifies the secret. Refuses as `unauthenticated`, whatever the reason. */
     verify: {
       input: z.object({ secretHash: Sha256 }),
       reply: z.object({
@@ -43,8 +52,8 @@ export const apiToken = defineContract({
       }),
     },
     /**
-     * Replaces an issued token's permissions or secret. Absent fields stay, except times, which are replaced
-     * together.
+     * Replaces the permissions or the secret of an issued token. Absent fields keep their values, except the two
+     * times, which are always replaced together.
      */
     change: {
       input: z.object({

@@ -1,4 +1,4 @@
-/** Permissions: one list for permission groups of API tokens and scopes of OAuth access tokens. */
+/** The permissions, in one list for the permission groups of API tokens and the scopes of OAuth access tokens. */
 import { z } from "zod";
 
 /** Id → the name people see. */
@@ -22,8 +22,8 @@ export const ALL_PERMISSIONS = Object.keys(PERMISSIONS) as Permission[];
 export const Permission = z.enum(ALL_PERMISSIONS);
 
 /**
- * Permissions of an account's members by role. A member with several roles has the permissions of each. Only a Super
- * Administrator gives that role or changes a member who has it.
+ * The permissions of each role in an account. A member with several roles has the permissions of all of them. Only a
+ * Super Administrator can give this role or change a member who has it.
  */
 export const ROLES = {
   "Super Administrator": {
@@ -50,10 +50,10 @@ export const ALL_ROLES = Object.keys(ROLES) as Role[];
 
 export const Role = z.enum(ALL_ROLES);
 
-/** Only a holder gives or removes this role. An account always has at least one. */
+/** The role that only a member with this role can give or remove. An account always has at least one such member. */
 export const HIGHEST_ROLE: Role = "Super Administrator";
 
-/** Returns the permissions of these roles together. */
+/** Returns the combined permissions of these roles. */
 export function permissionsOf(roles: readonly Role[]): Permission[] {
   const held = new Set(roles.flatMap((role): readonly Permission[] => ROLES[role].permissions));
   return ALL_PERMISSIONS.filter((permission) => held.has(permission));

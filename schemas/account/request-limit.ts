@@ -1,11 +1,14 @@
-/** The contract of a counter of requests. The key is an account's id, or an act with its source: `login-from <address>`. */
+/**
+ * Messages of the actor that counts requests. The key is an account's id, or an action with its source: `login-from
+ * <address>`.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 
 export const requestLimit = defineContract({
   kind: "request-limit",
   messages: {
-    /** Counts one request in the present window, or says that the window is full. */
+    /** Counts one request in the present window, or replies that the window is full. */
     take: {
       input: z.object({ limit: z.int().min(1), windowMs: z.int().min(1_000) }),
       reply: z.object({

@@ -1,4 +1,7 @@
-/** The contract of a browser in which somebody signed in. The key is the session's id, half of what its cookie says. */
+/**
+ * Messages of the actor of a session: a browser in which a person has signed in. The key is the session's id, which
+ * is derived from the text of the cookie.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { Email, EpochMs, Id, Sha256 } from "../values.ts";
@@ -17,7 +20,10 @@ const Secret = z.object({ secretHash: Sha256.meta({ secret: true }) });
 const Nothing = z.object({});
 
 export const SessionEntry = z.object({
-  /** Absent if nobody is signed in. The first release stored sign-outs without a user for some minutes. */
+  /**
+   * The signed-in user; absent if nobody is signed in. The first release stored sign-outs without a user for some
+   * minutes.
+   */
   user: z.object({ userId: Id, email: Email, authenticatedAt: EpochMs }).optional(),
   expiresAt: EpochMs,
   logout: PendingLogout.optional(),
@@ -27,20 +33,23 @@ export type SessionEntry = z.infer<typeof SessionEntry>;
 export const session = defineContract({
   kind: "session",
   messages: {
-    /** Repeating it with the same secret changes nothing. */
+    /** Opens the session. Repeating the call with the same secret changes nothing. */
     open: { input: Secret.extend({ userId: Id, email: Email }), reply: Nothing },
-    /** Refuses as `unauthenticated`, whatever the reason. */
+    /** Returns the session. Refuses as `unauthenticated`, whatever the reason. */
     get: { input: Secret, reply: SessionEntry },
-    /** Shows a session to its person. `not_found` for another's, and when it has ended. */
+    /**
+     * Returns a session to its person. Refuses as `not_found` for a session of another person, and if the session has
+     * ended.
+     */
     describe: {
       input: z.object({ userId: Id }),
       reply: z.object({ authenticatedAt: EpochMs, expiresAt: EpochMs }),
     },
-    /** Keeps a sign-out that is to be confirmed; where nobody is signed in, nothing. */
+    /** Stores a sign-out that the person must confirm. If nobody is signed in, it stores nothing. */
     awaitLogout: { input: Secret.extend({ logout: PendingLogout.optional() }), reply: Nothing },
-    /** Ends the session permanently. Repeating it changes nothing. */
+    /** Ends the session permanently. Repeating the call changes nothing. */
     end: { input: Nothing, reply: Nothing },
-    /** Sent by a user after a password change, or past the limit of sessions. */
+    /** Sent by the actor `user` after a password change, or past the limit of sessions. Ends the session. */
     signedOut: { input: Nothing },
     /** Reminder. */
     expire: { input: Nothing },

@@ -1,4 +1,7 @@
-/** The contract of a user: a person who signs in, and the accounts they belong to. The key is the e-mail address. */
+/**
+ * Messages of the actor of a user: a person who signs in, and the accounts they belong to. The key is the e-mail
+ * address.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { Email, Id, PasswordVersion } from "../values.ts";
@@ -13,18 +16,23 @@ const SessionOfUser = z.object({ userId: Id, sessionId: Id });
 export const user = defineContract({
   kind: "user",
   messages: {
-    /** Repeating it with the same id changes nothing; with another it is a conflict. */
+    /**
+     * Registers the user. Repeating the call with the same id changes nothing. Refuses as `conflict` with another id.
+     */
     register: {
       input: z.object({
         id: Id,
         email: Email,
         passwordHash: PasswordHash,
-        /** Empty for an invited user, who joins later. */
+        /** The user's accounts; empty for an invited user, who becomes a member later. */
         accounts: z.array(Membership),
       }),
       reply: z.object({}),
     },
-    /** Sent by an account. A message for another user id is late and changes nothing. */
+    /**
+     * Sent by an account when the user became a member or got other roles. A message for another user id is late and
+     * changes nothing.
+     */
     joined: { input: Membership.extend({ userId: Id }) },
     left: { input: z.object({ userId: Id, accountId: Id }) },
     get: {
@@ -32,14 +40,17 @@ export const user = defineContract({
       reply: z.object({ id: Id, email: Email, accounts: z.array(Membership) }),
     },
 
-    /** Returns the hash to the gateway, because a password check takes too long for an actor. */
+    /**
+     * Returns the hash of the password. The gateway checks the password, because a check takes too long for an actor.
+     */
     getPassword: {
       input: z.object({}),
       reply: z.object({ id: Id, passwordHash: PasswordHash, passwordVersion: PasswordVersion }),
     },
     /**
-     * `conflict` when the password is another by now. Ends the sessions but `keep`, by mail, and says which; without
-     * `ends` it is the same password, hashed anew.
+     * Replaces the hash of the password. Refuses as `conflict` if the password was changed since `before` was read.
+     * Ends all sessions except `keep` by mail, and replies with their ids. If `ends` is absent, the password is the
+     * same but was hashed again, and no session ends.
      */
     setPassword: {
       input: z.object({
@@ -50,14 +61,16 @@ export const user = defineContract({
       reply: z.object({ ended: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
     },
     /**
-     * Sent before the browser gets the session. Refuses as `unauthenticated` when the password changed after its
-     * check. Idempotent.
+     * Records a session before the browser gets its cookie. Refuses as `unauthenticated` if the password was changed
+     * after it was checked. Repeating the call changes nothing.
      */
     addSession: {
       input: SessionOfUser.extend({ passwordVersion: PasswordVersion }),
       reply: z.object({}),
     },
-    /** Ids of the sessions that may be open, the latest last. `not_found` for another user id. */
+    /**
+     * Returns the ids of the sessions that may be open, the latest last. Refuses as `not_found` for another user id.
+     */
     listSessions: {
       input: z.object({ userId: Id }),
       reply: z.object({ sessionIds: z.array(Id).max(SESSIONS_PER_USER_MAX) }),

@@ -1,8 +1,8 @@
 /**
- * The contract of an agent's inbox: events that were verified, stored before their sender hears 202, delivered to the
- * agent one after the other. The key is the agent's (`agentKey`). Mail (`agent.deliver`) tells the agent's host that
- * there are deliveries: it asks for them (`current`), says what became of them (`settle`), and so on until none is
- * left.
+ * Messages of an agent's inbox. It stores verified events before their sender receives 202, and delivers them to the
+ * agent one after the other. The key is the agent's key (`agentKey`). The mail `agent.deliver` notifies the agent's
+ * host that there are deliveries. The host requests them with `current`, reports the results with `settle`, and
+ * repeats this until none is left.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -19,13 +19,16 @@ import {
 
 const Nothing = z.object({});
 
-/** `waiting`: for its turn or for its next try. `failed`: given up, and kept to be replayed. */
+/**
+ * `waiting`: the event waits for its turn or for its next attempt. `failed`: all attempts failed; the event is kept
+ * and can be replayed.
+ */
 export const DeliveryStatus = z.enum(["waiting", "delivered", "failed"]);
 export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 
 /** One event in the log of its agent. */
 export const Delivery = z.object({
-  /** Counts up from 1, in the order of arrival. */
+  /** Numbers events from 1, in the order of arrival. */
   number: z.int().min(1),
   status: DeliveryStatus,
   /** The provider's id of the event. For EVENT_IDS_KEPT_MS an event with the same id counts as a repetition. */
@@ -35,14 +38,14 @@ export const Delivery = z.object({
   source: z.string(),
   receivedAt: EpochMs,
   bodyBytes: z.int().min(0),
-  /** Tries of the last time it was delivered; a replay counts anew. */
+  /** Number of attempts of the latest delivery. A replay starts again from 0. */
   attempts: z.int().min(0),
   lastAttemptAt: EpochMs.optional(),
   /** Due time of an event that waits for its next attempt. */
   nextAttemptAt: EpochMs.optional(),
   /** Times it was replayed. */
   replays: z.int().min(0),
-  /** Status of the agent's answer at the last try. */
+  /** Status of the agent's response to the last attempt. */
   answerStatus: z.int().optional(),
   error: z.string().optional(),
 });
@@ -59,14 +62,14 @@ const Delivered = DeliveryOutcome.extend({
   /** `id` and `attempt` of the AgentDelivery. */
   id: z.string(),
   attempt: z.int().min(1),
-  /** Numbers of later events that were begun, in order. */
+  /** Outcomes of the later events of the same round that were begun, in order. */
   next: z
     .array(DeliveryOutcome)
     .max(DELIVERIES_TOGETHER_MAX - 1)
     .optional(),
 });
 
-/** An event that is known to be its sender's. A body that is a blob is the inbox's from here on. */
+/** An event whose sender was verified. If its body is a blob, the inbox owns the blob from now on. */
 export const ReceivedEvent = z.object({
   source: z.string().min(1).max(32),
   eventId: z.string().min(1).max(EVENT_ID_CHARS_MAX),
@@ -74,7 +77,7 @@ export const ReceivedEvent = z.object({
   /** The request that `onRequest` gets. */
   request: AppRequest,
   bodyBytes: z.int().min(0),
-  /** How long and how many events the log keeps, as the app's configuration has it now. */
+  /** How long and how many events the log keeps, according to the app's current configuration. */
   keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
 });
 export type ReceivedEvent = z.infer<typeof ReceivedEvent>;
@@ -82,23 +85,28 @@ export type ReceivedEvent = z.infer<typeof ReceivedEvent>;
 export const agentInbox = defineContract({
   kind: "agent-inbox",
   messages: {
-    /** Durable when it is answered. Refuses with `queue_full` (429) past EVENTS_WAITING_MAX. */
+    /**
+     * Stores an event, which is durable when the call is answered. Refuses with `queue_full` (429) past
+     * EVENTS_WAITING_MAX.
+     */
     receive: {
       input: ReceivedEvent,
       reply: z.object({
-        /** False for one that was here before, then of that number. */
+        /** False if the event was received before; `number` is then the number of the earlier one. */
         isNew: z.boolean(),
         number: z.int().min(0),
-        /** True when its rows hold as much of bodies as they may: the next ones are to come as blobs. */
+        /**
+         * True if the inbox's rows hold the maximum of body bytes, so that bodies of further events must be blobs.
+         */
         isHeavy: z.boolean(),
       }),
     },
-    /** The same by mail, from an actor: nobody waits. */
+    /** The same as `receive`, as a send: an actor sends it and waits for no reply. */
     happened: { input: ReceivedEvent },
     /**
      * Returns the events that the agent's host must deliver now. The host starts them in order, each after a 2xx
-     * response to the one before, and gets unstarted ones again. The list stays the same until the first event is
-     * settled; it is empty if none is due.
+     * response to the previous one. The host gets events again that it has not started. The list stays the same until
+     * the first event is settled. It is empty if none is due.
      */
     current: {
       input: Nothing,
@@ -109,12 +117,16 @@ export const agentInbox = defineContract({
       }),
     },
     /**
-     * From the host of the agent: what became of these. A second one, or one that comes too late, does no harm. 2xx is
-     * delivered, everything else is tried again. Durable when it is answered.
+     * The agent's host reports the results of a round. A repeated or late report does no harm. A 2xx status counts as
+     * delivered; for any other result, the event is attempted again. The results are durable when the call is
+     * answered.
      */
     settle: {
       input: Delivered.extend({
-        /** The host asks for the next delivery itself while its mail waits, so the inbox sends no mail for it. */
+        /**
+         * True if the host will request the next delivery itself before it acknowledges its mail. Then the inbox
+         * sends no further mail for it.
+         */
         takesNext: z.boolean().optional(),
       }),
       /** True where it is to ask. */
@@ -122,7 +134,10 @@ export const agentInbox = defineContract({
     },
     /** The same report as a send, if the call got no reply. */
     delivered: { input: Delivered },
-    /** Delivers logged events again that are not waiting, in the order of arrival and before later ones. */
+    /**
+     * Delivers events from the log again, except waiting ones. They are delivered in the order of arrival, before
+     * later events.
+     */
     replay: {
       input: z.object({
         /** Numbers, both ends included. */
@@ -135,7 +150,7 @@ export const agentInbox = defineContract({
       }),
       reply: z.object({ replayed: z.int().min(0) }),
     },
-    /** Newest first, from below `before` on. */
+    /** Lists events, newest first. Begins below the number `before`. */
     list: {
       input: z.object({
         status: DeliveryStatus.optional(),
@@ -154,9 +169,12 @@ export const agentInbox = defineContract({
       input: z.object({ number: z.int().min(1) }),
       reply: z.object({ delivery: Delivery, request: AppRequest }),
     },
-    /** The app is gone: so is all of this. */
+    /** Deletes the inbox, because its app was deleted. */
     clear: { input: Nothing },
-    /** Reminders: the next try is due, or its answer late; entries past their time. */
+    /**
+     * Reminders. `resume`: the next attempt is due, or a result is overdue. `trim`: entries are past their retention
+     * time.
+     */
     resume: { input: Nothing },
     trim: { input: Nothing },
   },

@@ -1,4 +1,4 @@
-/** What an agent shows of itself: its state, its tables and its work, and rows of a query that only reads. */
+/** The information that an agent shows about itself: its state, tables and work, and rows of a read-only query. */
 import { z } from "zod";
 import { EpochMs } from "../values.ts";
 import {
@@ -15,7 +15,7 @@ const Count = z.int().min(0);
 export const AgentWork = z.object({
   id: z.string(),
   method: z.string(),
-  /** `queued`, or how it is scheduled. */
+  /** `queued`, or the type of its schedule. */
   type: z.string(),
   dueAt: EpochMs.optional(),
   attempts: Count,
@@ -23,12 +23,12 @@ export const AgentWork = z.object({
 });
 export type AgentWork = z.infer<typeof AgentWork>;
 
-/** Hosts and processes of an earlier version say no more than the first ones. */
+/** Optional fields are absent in answers of hosts and processes of an earlier version. */
 export const AgentInspection = z.object({
   databaseBytes: Count,
   connections: Count,
   nextWakeAt: EpochMs.optional(),
-  /** JSON; absent where none was set or read yet, or where it is too long. */
+  /** The state as JSON. Absent if no state was set or read yet, or if it is too long. */
   state: z.string().max(AGENT_STATE_SHOWN_CHARS_MAX).optional(),
   stateChars: Count.optional(),
   tables: Listed(z.object({ name: z.string(), columns: Listed(z.string()) })).optional(),
@@ -37,7 +37,7 @@ export const AgentInspection = z.object({
 });
 export type AgentInspection = z.infer<typeof AgentInspection>;
 
-/** Integers past 2^53 and numbers that JSON does not have are text. */
+/** Integers past 2^53, and numbers that JSON cannot represent, are text. */
 export const SqlCell = z.union([
   z.string().max(AGENT_QUERY_CELL_CHARS_MAX + 1),
   z.number(),
@@ -49,7 +49,7 @@ export type SqlCell = z.infer<typeof SqlCell>;
 export const QueryRows = z.object({
   columns: z.array(z.string()),
   rows: z.array(z.array(SqlCell)).max(AGENT_QUERY_ROWS_MAX),
-  /** There are more rows, or a value was cut. */
+  /** True if there are more rows, or a value was shortened. */
   isCut: z.boolean(),
 });
 export type QueryRows = z.infer<typeof QueryRows>;

@@ -6,26 +6,26 @@ import { z } from "zod";
 import { Frame } from "./agent.ts";
 import { CLOSE_CODES, CLOSE_REASON_BYTES_MAX, isCloseCode, isCloseReason } from "./close-codes.ts";
 
-/** A token of a subject, and no more: processes of apps say which it is. */
+/** A single token of a subject. The pattern is strict because processes of apps send these names. */
 export const GatewayName = z.string().regex(/^[\w-]{1,64}$/);
 
-/** Core subject of one gateway process; nobody there means that its sockets are gone. */
+/** Core subject of one gateway process. If it has no subscriber, the gateway's sockets are gone. */
 export const socketsSubject = (gateway: string) => `sockets.${gateway}`;
 
 const isCode = { error: `Expected a code that may be sent: ${CLOSE_CODES}` };
 const isReason = { error: `Expected a reason of at most ${CLOSE_REASON_BYTES_MAX} bytes` };
-/** Valid close codes and reasons. The gateway's library throws for anything else. */
+/** A close code and a reason that may be sent. The gateway's WebSocket library throws for other values. */
 export const CloseToSend = z.object({
   code: z.number().refine(isCloseCode, isCode),
   reason: z.string().refine(isCloseReason, isReason),
 });
 
-/** One thing to do with sockets, by their numbers. */
+/** One action on sockets, which are given by their numbers. */
 export const SocketAction = z.union([
   z.object({
     to: z.array(z.int()),
     frame: Frame,
-    /** A later one of these replaces it for a reader that is slow: each is the whole state. */
+    /** True for a frame with the whole state. For a slow client, a later such frame replaces it. */
     isState: z.boolean().optional(),
   }),
   z.object({ to: z.array(z.int()), close: CloseToSend }),
@@ -33,21 +33,25 @@ export const SocketAction = z.union([
 export type SocketAction = z.infer<typeof SocketAction>;
 
 /**
- * An agent sends its batches to a gateway one after another, each after the reply to the last. `commit` is the record
- * of the agent's log with these actions. A new owner repeats them if their arrival is unknown, and the gateway skips
- * actions that it has done. Without `commit` no record holds them, and only their owner sends them, as `batch`.
+ * An agent sends its batches to a gateway one after the other, each after the reply to the previous one. `commit` is
+ * the number of the record in the agent's log that holds these actions. If a new owner does not know whether they
+ * arrived, it sends them again, and the gateway skips actions that it has already applied. Actions without `commit`
+ * are in no record. Only the owner that created them sends them, and `batch` identifies them.
  */
 export const SocketBatch = z.object({
   agent: z.string(),
   owner: z.string(),
   batch: z.int().min(1),
   commit: z.int().min(1).optional(),
-  /** Part of a commit whose actions need several messages, from 0. Every owner divides them alike. */
+  /**
+   * Part number, from 0, if the actions of a commit need several messages. Every owner splits a commit into the same
+   * parts.
+   */
   part: z.int().min(0).optional(),
   actions: z.array(SocketAction),
 });
 export type SocketBatch = z.infer<typeof SocketBatch>;
 
-/** `gone` are sockets of this agent that the gateway does not have. */
+/** `gone` has the numbers of sockets of this agent that the gateway does not have. */
 export const SocketBatchAnswer = z.object({ gone: z.array(z.int()) });
 export type SocketBatchAnswer = z.infer<typeof SocketBatchAnswer>;

@@ -1,6 +1,6 @@
 /**
- * The contract of an agent: user code for one entity, one place for each key (`agentKey`), with a database of its
- * own.
+ * Messages of an agent: user code for one entity, with its own database. The agent of each key (`agentKey`) runs in
+ * one place at a time.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -11,13 +11,13 @@ import { AGENT_QUERY_SQL_CHARS_MAX } from "./limits.ts";
 
 const Nothing = z.object({});
 
-/** A socket that a gateway holds, as its agent knows it. */
+/** A socket that a gateway holds, in the form in which its agent knows it. */
 export const Connection = z.object({
-  /** Chosen by the client (`_pk`), or made by the gateway. */
+  /** The connection's id. The client chooses it (`_pk`), or the gateway generates it. */
   id: z.string().min(1).max(256),
-  /** Number among the sockets of its gateway: what frames are addressed to. */
+  /** Number among the sockets of the gateway. Frames are addressed to this number. */
   number: z.int().min(1),
-  /** The gateway that frames go to: see agent-sockets.ts. */
+  /** The name of the gateway that holds the socket: see agent-sockets.ts. */
   gateway: z.string(),
 });
 export type Connection = z.infer<typeof Connection>;
@@ -36,11 +36,12 @@ export type SocketClose = z.infer<typeof SocketClose>;
 /** A webhook or an event of a repository. Deliveries are ordered, logged, and can be replayed. */
 export const AgentDelivery = z.object({
   /**
-   * The same in each try; a replay has another. An agent that answered 2xx under it answers that again and does
-   * nothing; what failed runs anew. A blob in `request` is not the reader's to remove.
+   * The id is the same in each attempt, but a replay has another id. An agent that answered 2xx to this id before
+   * gives the same answer again without running. After any other answer, the delivery runs again. The reader must not
+   * delete a blob in `request`.
    */
   id: z.string(),
-  /** `webhook` calls onRequest with a POST of the body; `event` calls the method that the app's configuration names. */
+  /** The request for the agent's `onRequest`. */
   request: AppRequest,
   /** Counts its tries from 1. */
   attempt: z.int().min(1),
@@ -53,8 +54,8 @@ export const agent = defineContract({
     /** To `onRequest`. */
     request: { input: AppRequest, reply: AppAnswer },
     /**
-     * A call of a public method. From a stub, arguments and result are V8's serialization in base64, read by user code
-     * alone. From the REST API, both are JSON in base64.
+     * Calls a public method. For a call from a stub, arguments and result are in V8's serialization, encoded in
+     * base64, and only user code deserializes them. For a call from the REST API, both are JSON in base64.
      */
     invoke: {
       input: z.object({
@@ -74,8 +75,9 @@ export const agent = defineContract({
       reply: Nothing,
     },
     /**
-     * Frames of one socket, in order. `first` numbers them, so that none is taken twice. Refuses with `conflict`
-     * where the agent has no such socket any more; none at all ask only that.
+     * Delivers frames of one socket, in order. `first` is the number of the first frame, so that no frame is handled
+     * twice. Refuses with `conflict` if the agent no longer has this socket. Without frames, the call only checks
+     * this.
      */
     frames: {
       input: z.object({
@@ -83,11 +85,15 @@ export const agent = defineContract({
         first: z.int().min(1),
         frames: z.array(Frame),
         /**
-         * All frames before this one are handled. The receiver needs this because batches may arrive out of order.
+         * All frames before this number are handled. The agent needs this number because batches may arrive out of
+         * order.
          */
         settledBefore: z.int().min(1).optional(),
       }),
-      /** `isPending`: some of them are still being handled; the same batch is to be brought again, to wait on. */
+      /**
+       * `isPending`: some of the frames are still being handled. The sender must send the same batch again, to wait
+       * for them.
+       */
       reply: z.object({ isPending: z.boolean().optional() }),
     },
     disconnect: {
@@ -98,21 +104,24 @@ export const agent = defineContract({
       }),
       reply: Nothing,
     },
-    /** The agent's next timer is due: from its alarm. */
+    /** The agent's alarm sends this when the agent's next timer is due. */
     wake: { input: z.object({ at: EpochMs }) },
     /**
-     * Notifies the agent that its inbox has deliveries. Its host takes them by `current` and `settle`. A needless
-     * notice does no harm.
+     * Notifies the agent that its inbox has deliveries. The agent's host requests them with `current` and reports
+     * results with `settle`. An unneeded notice does no harm.
      */
     deliver: { input: Nothing },
-    /** Ends it in memory, so that it opens in the version that serves by then. */
+    /** Unloads the agent from memory, so that it opens again in the version that serves then. */
     reload: { input: Nothing, reply: Nothing },
-    /** Returns the agent's state of delivery, for operators' tools and listings. */
+    /** Returns the agent's state, tables and pending work, for operators' tools and listings. */
     inspect: {
       input: Nothing,
       reply: AgentInspection.extend({ version: z.int().min(1) }),
     },
-    /** One statement that only reads the agent's own tables. Runs beside its code, and not in order with it. */
+    /**
+     * Runs one read-only statement on the agent's own tables. It may run between turns of the agent's code, in any
+     * order.
+     */
     query: {
       input: z.object({ sql: z.string().max(AGENT_QUERY_SQL_CHARS_MAX) }),
       reply: QueryRows,
@@ -121,56 +130,69 @@ export const agent = defineContract({
 });
 
 /**
- * The contract of an agent's alarm: it wakes the agent when the next timer in its database is due. The key is the
- * agent's.
+ * Messages of an agent's alarm. It wakes the agent when the next timer in the agent's database is due. The key is the
+ * agent's key.
  */
 export const agentAlarm = defineContract({
   kind: "agent-alarm",
   messages: {
-    /** Absent if nothing is due. A needless alarm is harmless. */
+    /** `at` is absent if no timer is due. An unneeded alarm does no harm. */
     set: { input: z.object({ at: EpochMs.optional() }), reply: Nothing },
-    /** The agent was woken by the alarm of this time, and has set it anew by then where anything is left. */
+    /**
+     * Reports that the agent handled the alarm for this time. If work remains, the agent has set the alarm again
+     * before.
+     */
     heard: { input: z.object({ at: EpochMs }), reply: Nothing },
     ring: { input: Nothing },
   },
 });
 
-/** A request with `permit` may run once: its host asks the gateway for a permit before code gets the request. */
+/**
+ * A request with `permit` may run only one time: its host requests a permit from the gateway before code gets the
+ * request.
+ */
 export const EntryRequest = AppRequest.extend({
   permit: z
     .object({
-      /** Answers the name of a run with `permitted`, or with another text where it may not run. */
+      /**
+       * A host sends the name of its run to this subject. The reply is `permitted`, or another text if the run is not
+       * permitted.
+       */
       subject: z.string(),
     })
     .optional(),
 });
 export type EntryRequest = z.infer<typeof EntryRequest>;
 
-/** The contract of an app's entry: `fetch` of its default export. The key is the app's. */
+/** Messages of an app's entry, which is `fetch` of its default export. The key is the app's key. */
 export const appEntry = defineContract({
   kind: "app-entry",
   messages: {
-    /** Refuses with `may_have_run` what code was given on a host that is gone. */
+    /**
+     * Answers a request. Refuses with `may_have_run` if code may have received the request on a host that was lost.
+     */
     request: { input: EntryRequest, reply: AppAnswer },
-    /** An upgrade: the app's router says which agent takes it, or answers in its place. */
+    /**
+     * Answers an upgrade request. The app's router chooses the agent that accepts it, or answers instead of an agent.
+     */
     upgrade: {
       input: AppRequest,
       reply: z.union([
         z.object({
           accept: z.object({ className: z.string(), name: z.string() }),
-          /** The request as the app's hook left it. */
+          /** The request, with the changes that the app's hook made. */
           request: AppRequest,
           props: z.string().optional(),
         }),
         z.object({ answer: AppAnswer }),
       ]),
     },
-    /** Starts a version and sees that it loads, before it serves. */
+    /** Starts a version before it serves, to check that it loads. */
     check: {
       input: z.object({ version: z.int().min(1) }),
       reply: z.object({
         classes: z.array(z.string()),
-        /** A host of an earlier version does not say. */
+        /** Absent in the reply of a host of an earlier version. */
         hasDefault: z.boolean().optional(),
       }),
     },

@@ -1,6 +1,6 @@
 /**
- * Reading an answer that an app is still making: part after part, each requested from the host of its process. A slow
- * reader makes the app wait, and a reader that leaves says so.
+ * Messages to read a response that an app is still writing. The reader requests one part after the other from the
+ * host of the app's process. A slow reader makes the app wait. A reader that stops notifies the host.
  */
 import { z } from "zod";
 import { InlineBody } from "./app-exchange.ts";
@@ -17,7 +17,7 @@ export type StreamQuestion = z.infer<typeof StreamQuestion>;
 
 export const StreamAnswer = z.union([
   z.object({ part: InlineBody }),
-  /** The app has not made it yet: ask again. */
+  /** The app has not written the part yet, so the reader must request it again. */
   z.object({ wait: z.literal(true) }),
   z.object({ end: z.literal(true) }),
   /** The stream broke off before its end. */

@@ -1,4 +1,7 @@
-/** The configuration of an app (`trunkline.jsonc`). Unknown keys are refused with the nearest name that exists. */
+/**
+ * The configuration of an app (`trunkline.jsonc`). For an unknown key, the error suggests the nearest name that
+ * exists.
+ */
 import { z } from "zod";
 import { NamespaceName, RepoName } from "../repositories/git-names.ts";
 import { AppName, BindingName, ClassName } from "./app-names.ts";
@@ -19,7 +22,7 @@ const Var = z.unknown().refine((value) => {
   return text !== undefined && Buffer.byteLength(text) <= APP_VAR_BYTES_MAX;
 }, `expected a JSON value of at most ${APP_VAR_BYTES_MAX} bytes`);
 
-/** The place of an event's entity, which names the agent. */
+/** The place in an event where its entity is found. The entity names the agent. */
 export const EntitySource = z.union([
   /** `:entity` of the endpoint's path. */
   z.strictObject({ path: z.literal(true) }),
@@ -38,12 +41,12 @@ export const FieldSource = z.union([
 ]);
 export type FieldSource = z.infer<typeof FieldSource>;
 
-/** A signature over the body by a shared secret, for providers that have no name here. */
+/** A signature over the body with a shared secret, for providers that are not listed by name. */
 export const HmacScheme = z.strictObject({
   header: z.string().regex(/^[\w-]+$/, "expected the name of a header"),
   algorithm: z.enum(["sha1", "sha256", "sha512"]).default("sha256"),
   encoding: z.enum(["hex", "base64"]).default("hex"),
-  /** Before the signature, as in `sha256=`. */
+  /** Text before the signature, such as `sha256=`. */
   prefix: z.string().max(32).default(""),
   /** The header with the time in epoch seconds. With it, the signed text is `<time>.<body>`. */
   timestamp_header: z
@@ -65,18 +68,18 @@ export const WEBHOOK_PROVIDERS = [
   "hmac",
 ] as const;
 
-/** An endpoint that needs no code: verified, stored, answered 202, delivered in order. */
+/** An endpoint that needs no code: its events are verified, stored, answered with 202, and delivered in order. */
 export const WebhookEndpoint = z
   .strictObject({
-    /** Below the app's address; `:entity` may stand for a segment. */
+    /** The path below the app's address. `:entity` may stand in place of one segment. */
     path: z
       .string()
       .max(256)
       .regex(/^\/[\w./:-]*$/, "expected a path such as /webhooks/github"),
     provider: z.enum(WEBHOOK_PROVIDERS),
-    /** Names of secrets of the app; while they are rotated, several. */
+    /** Names of secrets of the app. During a rotation there are several. */
     secret: z.union([BindingName, z.array(BindingName).min(1).max(4)]),
-    /** The binding of the class that gets it. */
+    /** The binding of the agent class that gets the events. */
     agent: BindingName,
     entity: EntitySource,
     event_id: FieldSource.optional(),
@@ -101,7 +104,9 @@ const REPO_EVENT_TYPES = [
   "token.revoked",
 ] as const;
 
-/** Sends events of the account's repositories to agents: those of a repository to the agent of its name. */
+/**
+ * Sends events of the account's repositories to agents. The events of one repository go to the agent with its name.
+ */
 export const EventRule = z.strictObject({
   source: z.literal("artifacts"),
   types: z.array(z.enum(REPO_EVENT_TYPES)).min(1),
@@ -114,7 +119,7 @@ export type EventRule = z.infer<typeof EventRule>;
 export const AppConfig = z.strictObject({
   $schema: z.string().optional(),
   name: AppName,
-  /** The module that is bundled; known to the command line alone. */
+  /** The module that is bundled. Only the command line uses this field. */
   main: z.string().max(512).optional(),
   compatibility_date: z.iso.date("expected a date such as 2026-11-20"),
   vars: z
@@ -137,7 +142,7 @@ export const AppConfig = z.strictObject({
   events: z.array(EventRule).max(APP_EVENT_RULES_MAX).default([]),
   deliveries: z
     .strictObject({
-      /** How long, and how many deliveries, an agent's log keeps. */
+      /** How many days an agent's log keeps deliveries. The field below limits their number. */
       keep_days: z.int().min(1).max(365).default(30),
       keep_count: z.int().min(1).max(100_000).default(10_000),
     })
@@ -145,7 +150,7 @@ export const AppConfig = z.strictObject({
 });
 export type AppConfig = z.infer<typeof AppConfig>;
 
-/** A configuration that is to be deployed. A stored one may be older than a rule. */
+/** A configuration that is being deployed. A stored configuration may be older than one of these checks. */
 export const NewAppConfig = AppConfig.superRefine(checkNames);
 
 interface Names {

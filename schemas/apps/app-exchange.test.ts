@@ -16,7 +16,7 @@ describe("app-exchange", () => {
     ]) {
       expect(again(bytes).equals(bytes), bytes.toString("hex")).to.equal(true);
     }
-    // A view of a larger buffer is its own bytes alone.
+    // For a view of a larger buffer, only the bytes of the view count.
     expect(again(all.subarray(7, 200)).equals(all.subarray(7, 200))).to.equal(true);
   });
 

@@ -1,4 +1,4 @@
-/** Requests and responses of apps on the bus: the HTTP fields that the gateway passes on, and nothing else. */
+/** Requests and responses of apps on the bus. They contain only the HTTP fields that the gateway passes on. */
 import { z } from "zod";
 
 export const InlineBody = z.union([
@@ -7,7 +7,7 @@ export const InlineBody = z.union([
 ]);
 export type InlineBody = z.infer<typeof InlineBody>;
 
-/** A small body stands in the message, a larger one in a blob that its reader removes. */
+/** A small body is part of the message. A larger body is in a blob, which its reader deletes. */
 export const Body = z.union([...InlineBody.options, z.object({ blob: z.string() })]);
 export type Body = z.infer<typeof Body>;
 
@@ -16,7 +16,10 @@ const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON takes six characters for each.
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f]/;
 
-/** The body as a message holds it: as text if that is exact and shorter in JSON than base64, else as base64. */
+/**
+ * Returns the body in the form for a message: as text if it is UTF-8 without control characters, and otherwise as
+ * base64, which is shorter then.
+ */
 export function inlineBody(bytes: Uint8Array): InlineBody {
   const text = exactText(bytes);
   if (text !== undefined && !CONTROLS.test(text)) return { text };
@@ -37,8 +40,8 @@ export function exactText(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * Names in lower case, in order; a name may come several times. Looked at where it stands: every request has some
- * dozens of pairs.
+ * Pairs of a name in lower case and a value, in order. A name may occur several times. A custom check is used because
+ * it creates no copy: every request has dozens of pairs.
  */
 export const HeaderList = z.custom<[name: string, value: string][]>(
   (value) => Array.isArray(value) && value.every(isPairOfStrings),
@@ -55,8 +58,8 @@ const isPairOfStrings = (value: unknown): boolean =>
 export const AppRequest = z.object({
   method: z.string(),
   /**
-   * The URL as the client wrote it, with scheme and host of the app's own address, without the prefix that led to the
-   * app.
+   * The URL as the client wrote it, with the scheme and host of the app's own address. It does not contain the prefix
+   * of the path that led to the app.
    */
   url: z.string(),
   headers: HeaderList,
@@ -64,11 +67,11 @@ export const AppRequest = z.object({
 });
 export type AppRequest = z.infer<typeof AppRequest>;
 
-/** RFC 9110 section 9.2.1: what may run again, since it changes nothing. */
+/** Returns whether a request may run again because its method changes nothing (RFC 9110, section 9.2.1). */
 export const isSafeMethod = (method: string): boolean => SAFE_METHODS.has(method);
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** The stream with the rest of a body that the app is still making: see answer-stream.ts. */
+/** The stream with the rest of a body that the app is still writing: see answer-stream.ts. */
 export const AnswerStream = z.object({ subject: z.string(), stream: z.string() });
 export type AnswerStream = z.infer<typeof AnswerStream>;
 

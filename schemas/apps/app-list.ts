@@ -1,4 +1,4 @@
-/** The contract of an account's apps: which there are. The key is the account's id. */
+/** Messages of the actor that lists an account's apps. The key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs } from "../values.ts";

@@ -1,5 +1,5 @@
 /**
- * Lines that apps print, as they are in the stream of logs and as those see them who watch: JSON under
+ * Lines that apps print, in the form of the stream of logs, which is also the form that watchers receive: JSON under
  * `appLogSubject`.
  */
 import { z } from "zod";
@@ -11,7 +11,7 @@ export const AppLogLine = z.object({
   level: z.enum(["debug", "info", "warn", "error"]),
   text: z.string().max(APP_LOG_LINE_CHARS_MAX),
   version: z.int().min(0),
-  /** Key of the agent that printed it (`agentKey`); absent where it was the app's entry, or its process. */
+  /** Key of the agent that printed the line (`agentKey`). Absent if the app's entry or its process printed it. */
   agent: z.string().optional(),
 });
 export type AppLogLine = z.infer<typeof AppLogLine>;

@@ -5,7 +5,7 @@ import { encodeKey } from "../subjects.ts";
 import { Id } from "../values.ts";
 import { AGENT_NAME_CHARS_MAX } from "./limits.ts";
 
-/** A DNS label, since an app has an origin of its own. */
+/** A DNS label, because an app's origin contains its name. */
 export const AppName = z
   .string()
   .regex(
@@ -43,14 +43,17 @@ export function readAppKey(key: string): { accountId: string; app: string } {
   return { accountId, app };
 }
 
-/** The name comes last and may have dots. */
+/** The agent's name comes last in the key, because it may contain dots. */
 export const agentKey = ({ accountId, app, className, name }: AgentAddress) =>
   `${accountId}.${app}.${className}.${name}`;
 
-/** Room for the name of any kind before it, as it stands in subjects. */
+/**
+ * Limit of the characters of an encoded key. It leaves room for the name of any actor kind before the key in
+ * subjects.
+ */
 const AGENT_KEY_CHARS_MAX = KEY_CHARS_MAX - 32;
 
-/** False where the name is no text, or too long once everything is escaped that subjects do not take. */
+/** Returns false if the key is not well-formed text, or is too long after the encoding for subjects. */
 export const isAddress = (key: string): boolean =>
   key.isWellFormed() && encodeKey(key).length <= AGENT_KEY_CHARS_MAX;
 

@@ -1,4 +1,7 @@
-/** The contract of the ports that apps have on a single machine, each an origin of its own. The key is APP_PORTS. */
+/**
+ * Messages of the actor that assigns ports to apps on a single machine. Each port is a separate origin. The key is
+ * APP_PORTS.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { Id } from "../values.ts";
@@ -8,7 +11,7 @@ export const APP_PORTS = "main";
 
 const Port = z.int().min(1).max(65_535);
 
-/** Random text that no page can guess, in lower case: it stands in the names of the app's cookies. */
+/** Random text that no page can guess, in lower case. The names of the app's cookies contain it. */
 const CookieKey = z.string().regex(/^[\da-f]{16}$/);
 
 export const AppPort = z.object({
@@ -27,21 +30,21 @@ export const appPorts = defineContract({
   kind: "app-ports",
   messages: {
     /**
-     * Returns the app's port, or assigns one: none of `taken`, which other programs use. `limit_reached` where every
-     * port of the range is assigned or taken.
+     * Returns the app's port, or assigns one that is not in `taken`, because other programs use those. Refuses with
+     * `limit_reached` if every port of the range is assigned or taken.
      */
     assign: {
       input: z.object({
         accountId: Id,
         app: AppName,
-        /** Stored only if the app has no key yet. */
+        /** This key is stored only if the app has no cookie key yet. */
         cookieKey: CookieKey,
         range: PortRange,
         taken: z.array(Port),
       }),
       reply: AppPort.extend({ isNew: z.boolean() }),
     },
-    /** The app is gone, with all that it kept. */
+    /** Frees the port of an app, because all data of the app was deleted. */
     released: { input: z.object({ accountId: Id, app: AppName }) },
     list: { input: z.object({}), reply: z.object({ ports: z.array(AppPort) }) },
   },

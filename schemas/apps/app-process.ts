@@ -1,6 +1,7 @@
 /**
  * Messages between an app's process and its host, over the IPC channel with V8's serialization. The process runs user
- * code and owns the databases of its agents; the host owns the bus, sockets, timers and everything that leaves.
+ * code and opens the databases of its agents. The host has the access to the bus, sockets and timers, and performs
+ * every operation outside the process.
  */
 
 import type { CallId } from "../call-id.ts";
@@ -30,19 +31,19 @@ export interface StartProcess {
     answerBytes: number;
     turnMs: number;
     workMs: number;
-    /** Deliveries that arrived together: none starts later behind another before a record exists. */
+    /** Time after which the next of several deliveries that arrived together starts only when a record is stored. */
     togetherMs: number;
   };
 }
 
-/** One socket as its agent keeps it in its database and in memory. */
+/** One socket, in the form in which its agent stores it in its database and in memory. */
 export interface ProcessConnection {
   id: string;
   number: number;
   gateway: string;
 }
 
-/** The event of a turn. The shapes are those of the `agent` contract, with bodies and frames as bytes or text. */
+/** The event of a turn. The forms are those of the `agent` contract, but bodies and frames are bytes or text. */
 export type TurnInput =
   | { type: "request"; request: ProcessRequest }
   | { type: "deliver"; deliveryId: string; attempt: number; request: ProcessRequest }
@@ -74,9 +75,12 @@ export type ProcessRequest = Omit<AppRequest, "body"> & { body?: Uint8Array | un
 /** `rest` is set by the host alone. */
 export type ProcessAnswer = Omit<AppAnswer, "body"> & {
   body?: Uint8Array | undefined;
-  /** The rest after `body`: the number of a stream that this process makes. */
+  /** Number of a stream of this process that has the rest of the body, after `body`. */
   stream?: number | undefined;
-  /** The rest after `body`, if another process makes it: the number under which the host lent it to this one. */
+  /**
+   * Number of a stream that has the rest of the body, after `body`, if another process writes it. The host lent that
+   * stream to this process under this number.
+   */
   lent?: number | undefined;
 };
 
@@ -100,12 +104,12 @@ export type TurnResult =
     }
   | ({ type: "inspected" } & AgentInspection)
   | ({ type: "queried" } & QueryRows)
-  /** `isPending`: frames that the turn has brought are still being handled. */
+  /** `isPending`: frames of the turn are still being handled. */
   | { type: "nothing"; isPending?: boolean | undefined };
 
 export type ToProcess =
   | StartProcess
-  /** `image` and `records` are the content of the log. The host numbers the agents. */
+  /** Opens an agent. `image` and `records` are the content of its log. The host chooses the number `agent`. */
   | {
       type: "open";
       agent: number;
@@ -116,8 +120,9 @@ export type ToProcess =
       lastCommit: number;
     }
   /**
-   * `id` is the same in every try: an agent answers a repeat from its database. A delivery that `follows` another
-   * turn is begun only where it can share the record of that, which was answered 2xx; else its result is `nothing`.
+   * Begins a turn. `id` is the same in every attempt, and the agent answers a repeated turn from its database. A
+   * delivery that `follows` another turn begins only if that turn was answered 2xx and both can share a record.
+   * Otherwise its result is `nothing`.
    */
   | {
       type: "turn";
@@ -128,20 +133,20 @@ export type ToProcess =
       input: TurnInput;
       follows?: number;
     }
-  /** `fetch` of the default export; an upgrade may be accepted. */
+  /** Calls `fetch` of the default export. With `isUpgrade`, the app may accept the upgrade. */
   | { type: "entry"; turn: number; request: ProcessRequest; isUpgrade: boolean }
   | { type: "committed"; agent: number; commit: number }
   /** The next part of a stream is wanted; `isLeft`: none is any more. */
   | { type: "pull"; stream: number; isLeft?: boolean }
   | { type: "done"; operation: number; result: OperationResult }
   | { type: "failed"; operation: number; error: ProcessError }
-  /** Sockets of this agent that are gone without a close. */
+  /** Sockets of this agent that disappeared without a close frame. */
   | { type: "gone"; agent: number; gateway: string; numbers: number[] | "all" }
-  /** The agent finishes no more turns: it is closed and forgotten. */
+  /** Closes the agent. It finishes no more turns, and the process forgets it. */
   | { type: "close"; agent: number }
   | { type: "ping"; number: number };
 
-/** In place of an agent's number, which is never 0. */
+/** Stands for the entry in place of an agent's number, which is never 0. */
 export const ENTRY = 0;
 
 export type FromProcess =
@@ -150,9 +155,9 @@ export type FromProcess =
   | { type: "opened"; agent: number }
   | { type: "unopened"; agent: number; error: ProcessError }
   /**
-   * Changed pages since the last commit, or a whole image. The next commit is taken when this one is `committed`, and
-   * messages `after` it wait until then. `actions` leave with it, and again after a takeover that cannot know whether
-   * they arrived.
+   * A record of the pages that changed since the last commit, or a whole image. The process takes the next record
+   * only after this one is `committed`. Messages with this number as `after` wait until then. `actions` are sent when
+   * the record is stored. A new owner sends them again if it does not know whether they arrived.
    */
   | {
       type: "commit";
@@ -160,12 +165,12 @@ export type FromProcess =
       commit: number;
       record: Uint8Array;
       isImage: boolean;
-      /** The agent was destroyed, and does not exist until it writes again. */
+      /** The agent was destroyed. It does not exist until it writes data again. */
       isGone?: boolean | undefined;
       actions: ProcessAction[];
       /**
-       * The next alarm. If earlier than the current one, the host sets it before the commit. Absent means unchanged,
-       * null means none.
+       * The time of the next alarm. If it is earlier than the current one, the host sets it before it stores the
+       * commit. Absent means unchanged; null means that no alarm is needed.
        */
       wakeAt?: number | null | undefined;
     }
@@ -185,7 +190,7 @@ export type FromProcess =
       after: number;
       error: ProcessError;
     }
-  /** A part that was pulled from a stream. */
+  /** A part of a stream, as an answer to `pull`. */
   | {
       type: "part";
       agent?: number | undefined;
@@ -206,7 +211,10 @@ export type FromProcess =
       level: "debug" | "info" | "warn" | "error";
       text: string;
     }
-  /** The agent is idle and may be unloaded. For the ENTRY: no `waitUntil` promise is pending. */
+  /**
+   * Reports whether the agent is idle, so that it may be unloaded. The ENTRY is idle if no `waitUntil` promise is
+   * pending.
+   */
   | { type: "idle"; agent: number; isIdle: boolean }
   | { type: "pong"; number: number };
 
@@ -216,17 +224,20 @@ export type ProcessAction = { gateway: string; to: number[] } & (
   | { close: SocketClose }
 );
 
-/** An operation outside the process that user code asks for and the host does. */
+/** An operation outside the process. User code requests it, and the host performs it. */
 export type Operation =
-  /** Through the egress guard. Redirects are followed as fetch does, each target held to the guard. */
+  /**
+   * A request to the network, checked by the egress guard. Redirects are followed as by `fetch`, and the guard checks
+   * each target.
+   */
   | { type: "fetch"; request: ProcessRequest; redirect: "follow" | "error" | "manual" }
   /** A request to another agent of this app: to its `onRequest`, or to a public method. */
   | { type: "agent.request"; className: string; name: string; request: ProcessRequest }
   | { type: "agent.invoke"; className: string; name: string; method: string; args: Uint8Array }
   /**
-   * A call of the platform's REST API as the app, below /v4/accounts/{its account}. Bindings use it. The request's
-   * URL is `http://trunkline/<path after the account>`. With `artifacts` the call is limited to one namespace, which
-   * the app's configuration binds.
+   * A call of the platform's REST API on behalf of the app, below /v4/accounts/{its account}. Bindings use it. The
+   * request's URL is `http://trunkline/<path after the account>`. With `artifacts`, the call may access only one
+   * namespace, which the app's configuration must bind.
    */
   | {
       type: "rest";
@@ -234,11 +245,11 @@ export type Operation =
       namespace?: string | undefined;
       request: ProcessRequest;
     }
-  /** Part `part`, from 1, of a stream that was lent; `isLeft`: none is wanted any more. */
+  /** Reads part number `part`, from 1, of a lent stream. With `isLeft`, no more parts are wanted. */
   | { type: "read"; lent: number; part: number; isLeft?: boolean | undefined }
   /** Asks for the owner of a token. */
   | { type: "identify"; token: string }
-  /** A durable outgoing webhook of this agent. */
+  /** Sends a durable outgoing webhook of this agent. */
   | { type: "webhook"; id: string; url: string; payload: string; secrets: string[] };
 
 export type OperationResult =
@@ -246,11 +257,11 @@ export type OperationResult =
   | { type: "invoked"; result: Uint8Array }
   /** Absent if no part is ready yet. */
   | { type: "part"; part?: StreamPart }
-  /** Absent where it is no token, or is good no more. */
+  /** `identity` is absent if the text is not a token or the token is no longer valid. */
   | { type: "identified"; identity?: TokenIdentity }
   | { type: "nothing" };
 
-/** `refusal` is an error code of schemas/errors.ts; `name` that of the error user code sees. */
+/** `refusal` is an error code of schemas/errors.ts. `name` is the name of the error that user code sees. */
 export interface ProcessError {
   name: string;
   message: string;

@@ -1,6 +1,7 @@
 /**
- * Calls of the platform's REST API by code of an app. Its host asks a gateway over the bus, which acts as for a
- * client with a token of that app. No token is needed, because only hosts and gateways can write to the bus.
+ * Calls of the platform's REST API by app code. The app's host sends a call to a gateway over the bus. The gateway
+ * handles it like a request with a token of that app. No token is needed, because only hosts and gateways can write
+ * to the bus.
  */
 import { z } from "zod";
 import { NamespaceName } from "../repositories/git-names.ts";
@@ -8,7 +9,7 @@ import { EpochMs, Id } from "../values.ts";
 import { AppAnswer, AppRequest } from "./app-exchange.ts";
 import { AppName } from "./app-names.ts";
 
-/** Core subject; gateways share it as a queue group, and one of them answers. */
+/** Core subject. Gateways subscribe to it as a queue group, so exactly one of them answers. */
 export const APP_REST_SUBJECT = "app-rest";
 export const APP_REST_QUEUE = "gateways";
 
@@ -16,18 +17,25 @@ export const AppRestRequest = z.object({
   accountId: Id,
   app: AppName,
   /**
-   * The app's permission: `artifacts` means artifacts.write, `browser` means browser-rendering.write, and no more.
+   * The app's only permission in this call: `artifacts` stands for artifacts.write, `browser` for
+   * browser-rendering.write.
    */
   permission: z.enum(["artifacts", "browser"]),
-  /** The one namespace of repositories that the call may reach; a call with `artifacts` and without it reaches none. */
+  /**
+   * The only namespace of repositories that the call may access. A call with `artifacts` but without a namespace can
+   * access none.
+   */
   namespace: NamespaceName.optional(),
-  /** The path and query of its URL are below `/v4/accounts/{accountId}`; scheme and host say nothing. */
+  /**
+   * The URL is `http://trunkline/<path and query>`. The gateway calls that path below `/v4/accounts/{accountId}`, or
+   * below `/git/{accountId}` for `/git/`.
+   */
   request: AppRequest,
   /** Time after which nobody waits. */
   deadlineAt: EpochMs,
 });
 export type AppRestRequest = z.infer<typeof AppRestRequest>;
 
-/** The HTTP answer, errors included. A body that is a blob has a time to live, and its reader removes it. */
+/** The HTTP response, also for errors. A body in a blob has a limited lifetime, and its reader deletes it. */
 export const AppRestAnswer = AppAnswer;
 export type AppRestAnswer = z.infer<typeof AppRestAnswer>;

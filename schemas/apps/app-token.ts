@@ -1,12 +1,12 @@
 /**
- * An app's code looks up the owner of a token that it received. Its host calls a gateway over the bus. The reply
- * contains only the token's permissions, which its holder may know.
+ * Messages with which app code identifies the owner of a token that it received. The app's host calls a gateway over
+ * the bus. The reply contains only information that the token's holder may know.
  */
 import { z } from "zod";
 import { EpochMs, Id } from "../values.ts";
 import { APP_TOKEN_CHARS_MAX } from "./limits.ts";
 
-/** Core subject; gateways share it as a queue group, and one of them answers. */
+/** Core subject. Gateways subscribe to it as a queue group, so exactly one of them answers. */
 export const APP_TOKEN_SUBJECT = "app-token";
 
 export const AppTokenRequest = z.object({
@@ -17,9 +17,9 @@ export const AppTokenRequest = z.object({
 export type AppTokenRequest = z.infer<typeof AppTokenRequest>;
 
 export const TokenIdentity = z.object({
-  /** `api`: a token of an account; `oauth`: one that a client was given by a person. */
+  /** `api`: a token of an account. `oauth`: an access token that a user granted to a client. */
   kind: z.enum(["api", "oauth"]),
-  /** Id of an API token, or of the grant of an access token. No secret. */
+  /** Id of an API token, or of the grant of an access token. The id is not a secret. */
   id: z.string(),
   /** The user whom the token acts for. Always set for an access token and for a token made with one. */
   userId: z.string().optional(),

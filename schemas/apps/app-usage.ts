@@ -1,4 +1,7 @@
-/** The contract of an account's stored agents: their number and bytes, with limits. The key is the account's id. */
+/**
+ * Messages of the actor that counts an account's stored agents and their bytes, and enforces limits. The key is the
+ * account's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
@@ -21,14 +24,17 @@ export const appUsage = defineContract({
   kind: "app-usage",
   messages: {
     /**
-     * Reserves this many bytes for an agent's log, in place of its earlier reservation. Refuses with `limit_reached`
-     * when that is more than before and past a limit; less is always accepted.
+     * Reserves this number of bytes for an agent's log. This replaces the agent's earlier reservation. Refuses with
+     * `limit_reached` if the number is larger than before and exceeds a limit. A smaller number is always accepted.
      */
     hold: {
       input: z.object({
         /** The agent's key. */
         agent: z.string(),
-        /** Bytes that the agent needs, and bytes that it would like, so that it need not ask at each record. */
+        /**
+         * `bytes`: the bytes that the agent needs. `wanted`: the larger number that it requests, so that not every
+         * record needs a call.
+         */
         bytes: Bytes,
         wanted: Bytes,
         limits: AgentLimits,
@@ -39,7 +45,7 @@ export const appUsage = defineContract({
     stored: {
       input: z.object({ agent: z.string(), part: z.enum(["inbox", "outgoing"]), bytes: Bytes }),
     },
-    /** Everything of an app was removed. */
+    /** Removes the counts of an app, because all of its data was deleted. */
     purged: { input: z.object({ app: AppName }) },
     get: {
       input: z.object({}),
@@ -56,8 +62,8 @@ export const noRoom = (limit: number) =>
   );
 
 /**
- * Whether the stored size differs enough from the reported one to report it again: by a quarter, or by a small
- * agent's whole size.
+ * Returns whether the stored size must be reported again. It must if it differs from the reported size by more than a
+ * quarter and more than AGENT_ROOM_BYTES. It also must if nothing is stored any more.
  */
 export const isToBeTold = (bytes: number, told: number): boolean =>
   Math.abs(bytes - told) > Math.max(AGENT_ROOM_BYTES, told / 4) || (bytes === 0 && told > 0);

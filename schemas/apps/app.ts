@@ -1,4 +1,4 @@
-/** The contract of an app: its versions, which of them serves, and its secrets. The key is `appKey`. */
+/** Messages of an app: its versions, the choice of the serving version, and its secrets. The key is `appKey`. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { REPO_HAPPENED, RepoHappened } from "../repositories/repo-events.ts";
@@ -13,7 +13,7 @@ export const AppVersion = z.object({
   /** A blob: the script. */
   bundle: z.string(),
   bundleBytes: z.int().min(0),
-  /** `broken` did not start, and never serves. */
+  /** `broken`: the version did not start, and never serves. */
   status: z.enum(["checking", "ready", "broken"]),
   /** Why it did not start. */
   reason: z.string().optional(),
@@ -21,8 +21,8 @@ export const AppVersion = z.object({
 export type AppVersion = z.infer<typeof AppVersion>;
 
 /**
- * Sealed by `actors/apps/lib/app-secrets` or `gateway` code that has the key; the bus and its operators see only
- * this.
+ * A secret sealed with a key that is not on the bus. `actors/apps/lib/app-secrets` and gateways seal it. The bus and
+ * its operators see only this sealed form.
  */
 export const SealedSecret = z.object({
   name: BindingName,
@@ -37,7 +37,7 @@ export const ServingApp = z.object({
   bundle: z.string(),
   config: AppConfig,
   secrets: z.array(SealedSecret).max(APP_SECRETS_MAX),
-  /** Changes with the version and with each secret: a process that was started by another is drained. */
+  /** A number that changes with the version and with each secret. A process with an older revision is drained. */
   revision: z.int().min(1),
 });
 export type ServingApp = z.infer<typeof ServingApp>;
@@ -61,11 +61,11 @@ export const app = defineContract({
   live: z.object({ revision: z.int().min(0) }),
   messages: {
     get: { input: Nothing, reply: Overview },
-    /** Refuses with `not_found` where nothing serves. */
+    /** Returns the serving version. Refuses with `not_found` if no version serves. */
     getServing: { input: Nothing, reply: ServingApp },
-    /** Returns a version that may not serve yet, for its check. */
+    /** Returns a version for its check. It may not serve yet. */
     getVersion: { input: z.object({ version: z.int().min(1) }), reply: ServingApp },
-    /** A version to be checked. The bundle is stored by then. */
+    /** Adds a version that must be checked. Its bundle is already stored. */
     stage: {
       input: z.object({
         config: AppConfig,
@@ -81,15 +81,15 @@ export const app = defineContract({
       input: z.object({ version: z.int().min(1), reason: z.string().max(4_000) }),
       reply: Nothing,
     },
-    /** An earlier version that was ready serves again. */
+    /** Lets an earlier version serve again that was ready. */
     rollBack: { input: z.object({ version: z.int().min(1).optional() }), reply: Overview },
     putSecret: {
       input: z.object({ name: BindingName, sealed: z.string().max(SEALED_CHARS_MAX) }),
       reply: Nothing,
     },
     /**
-     * Stores the same secret, sealed with another key. Refuses with `conflict` if the secret was set or deleted
-     * meanwhile.
+     * Stores the same secret, sealed with another key. Refuses with `conflict` if the secret was set or deleted since
+     * it was read.
      */
     resealSecret: {
       input: z.object({
@@ -100,11 +100,11 @@ export const app = defineContract({
       reply: Nothing,
     },
     deleteSecret: { input: z.object({ name: BindingName }), reply: Nothing },
-    /** Deletes the app, its versions and secrets at once, and its agents' data step by step. */
+    /** Deletes the app with its versions and secrets immediately, and its agents' data step by step. */
     delete: { input: Nothing, reply: Nothing },
-    /** Events of the account's repositories, as the rules of the version that serves want them. */
+    /** Events of the account's repositories that match the rules of the serving version. */
     [REPO_HAPPENED]: { input: RepoHappened },
-    /** A reminder, in case the enqueued deletion was lost. */
+    /** A reminder that enqueues the deletion again, in case it was lost. */
     purgeAgain: { input: Nothing },
     /** Everything that the app stored was removed. */
     purged: { input: Nothing },

@@ -1,6 +1,9 @@
-/** Which codes and reasons may be sent when a WebSocket is closed (RFC 6455 section 7.4 and IANA's registry). */
+/** The codes and reasons that may be sent to close a WebSocket (RFC 6455, section 7.4, and IANA's registry). */
 
-/** In UTF-8: a control frame holds 125 bytes, two of them the code (RFC 6455 section 5.5). */
+/**
+ * Limit of a reason in UTF-8: a control frame holds 125 bytes, and the code takes two of them (RFC 6455, section
+ * 5.5).
+ */
 export const CLOSE_REASON_BYTES_MAX = 123;
 
 /** 1004 has no meaning; 1005, 1006 and 1015 are never sent; all others up to 2999 are reserved for the protocol. */

@@ -6,7 +6,7 @@ import {
 import { AppConfig } from "./app-config.ts";
 import { EVENT_IDS_KEPT_MS, WEBHOOK_BODY_BYTES_MAX } from "./limits.ts";
 
-/** What people are told, who rely on it: elsewhere tests go by the names of these. */
+/** The numbers that the documentation promises to users. Other tests use the names of the limits. */
 describe("limits of webhooks", () => {
   it("events have up to 5 MiB, are deduplicated for 7 days, and kept for 30 days or up to 10,000", () => {
     expect(WEBHOOK_BODY_BYTES_MAX).to.equal(5_242_880);

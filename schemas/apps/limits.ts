@@ -3,166 +3,216 @@
 /** Limits of one account. */
 export const APPS_MAX = 500;
 /**
- * Ports for apps on a single machine, by default and at most. Each takes two descriptors of the gateway, and all of
- * them stand in one actor's state at 130 bytes each.
+ * Default and maximum number of ports for apps on a single machine. Each port takes two descriptors of the gateway.
+ * One actor's state holds all ports, at 130 bytes each.
  */
 export const APP_PORTS_PRESET = 100;
 export const APP_PORTS_MAX = 1_000;
-/** Versions kept for a rollback; older ones go with their bundles. */
+/** Number of versions that are kept for a rollback. Older versions are deleted with their bundles. */
 export const APP_VERSIONS_MAX = 20;
-/** A bundled script in UTF-8: what people know from platforms of this kind. */
+/** Limit of a bundled script in UTF-8. Users know this limit from similar platforms. */
 export const APP_BUNDLE_BYTES_MAX = 10_000_000;
-/** Configuration as JSON. The app's state holds one for each of APP_VERSIONS_MAX versions. */
+/** Limit of a configuration as JSON. The app's state holds one for each of APP_VERSIONS_MAX versions. */
 export const APP_CONFIG_BYTES_MAX = 24_000;
 export const APP_VARS_MAX = 64;
 export const APP_VAR_BYTES_MAX = 5_000;
 export const APP_SECRETS_MAX = 64;
-/** A secret's value in UTF-8: a private key in PEM fits. */
+/** Limit of a secret's value in UTF-8. A private key in PEM fits. */
 export const APP_SECRET_BYTES_MAX = 5_000;
 export const APP_AGENT_CLASSES_MAX = 32;
 export const APP_WEBHOOKS_MAX = 64;
 export const APP_EVENT_RULES_MAX = 64;
 
-/** Default for the agents of one account: the store holds this many with a log of 200 kB each. */
+/** Default limit of the agents of one account. The store can hold this many with a log of 200 kB each. */
 export const AGENTS_PER_ACCOUNT = 10_000;
 /**
- * The highest valid setting. One actor counts an account's agents in rows, which it keeps in memory and reads when
- * its host changes.
+ * The highest valid setting of AGENTS_PER_ACCOUNT. One actor counts an account's agents in rows. It keeps them in
+ * memory, and reads them again when it moves to another host.
  */
 export const AGENTS_PER_ACCOUNT_MAX = 100_000;
-/** Default for the bytes of an account's agents and their webhooks' bodies: half of AGENTS_STORE_BYTES_MAX. */
+/**
+ * Default limit of the bytes of an account's agents and of their webhooks' bodies: half of AGENTS_STORE_BYTES_MAX.
+ */
 export const AGENT_BYTES_PER_ACCOUNT = 1024 ** 3;
-/** The unit in which agents ask for room: small ones ask once, others each time they have grown by a quarter. */
+/**
+ * The unit in which agents reserve storage. A small agent reserves one time, a larger one each time it has grown by a
+ * quarter.
+ */
 export const AGENT_ROOM_BYTES = 16 * 1024;
 
 /**
- * Characters of an agent's name: with account, app and class its key stays below KEY_CHARS_MAX where it needs no
- * encoding.
+ * Limit of the characters of an agent's name. With account, app and class, the key stays below KEY_CHARS_MAX if no
+ * character needs encoding.
  */
 export const AGENT_NAME_CHARS_MAX = 256;
-/** An agent's database: its image is in memory twice, in the app's process. */
+/** Limit of an agent's database. The app's process holds the image of an open database in memory twice. */
 export const AGENT_DATABASE_BYTES_MAX = 64 * 1024 * 1024;
-/** A record of changed pages, compressed, that goes as one message; past it the image becomes a blob. */
+/**
+ * Limit of a compressed record of changed pages, which is sent as one message. Instead of a larger record, a whole
+ * image is stored; an image above this limit is stored as a blob.
+ */
 export const AGENT_RECORD_BYTES_MAX = 900_000;
-/** Requests and answers of apps, held in memory whole. */
+/** Limits of requests and answers of apps. They are held in memory as a whole. */
 export const APP_REQUEST_BYTES_MAX = 10_000_000;
 export const APP_ANSWER_BYTES_MAX = 10_000_000;
-/** Answers of one process that are still being made. */
+/** Limit of the answers that one process is still writing. */
 export const APP_STREAMS_MAX = 1_000;
 /** Bytes of one part of a streamed answer. The parts of APP_STREAMS_MAX answers stay within APP_HELD_BYTES_MAX. */
 export const APP_STREAM_PART_BYTES_MAX = 64 * 1024;
 /** How long a host holds a request for the next part before it replies that none is ready. */
 export const APP_STREAM_WAIT_MS = 10_000;
-/** A streamed answer without a read for this long is abandoned: its reader died or hangs. */
+/** A streamed answer that is not read for this long is abandoned, because its reader has failed or hangs. */
 export const APP_STREAM_UNREAD_MS = 60_000;
-/** A turn that takes longer is refused. A turn that blocks the process for this long ends it. */
+/**
+ * A turn that takes longer is refused. The limit below is the processor time after which a process is killed if its
+ * code does not yield.
+ */
 export const AGENT_TURN_MS_MAX = 30_000;
 export const AGENT_CPU_MS_MAX = 10_000;
-/** A method of a schedule, the queue or a submission, which nobody waits for: past it that try has failed. */
+/**
+ * Time limit of a method that a schedule, the queue or a submission calls. No caller waits for it; at the limit the
+ * attempt has failed.
+ */
 export const AGENT_WORK_MS_MAX = 15 * 60_000;
-/** Turns that wait for one agent; past it callers hear `busy`. */
+/** Limit of the turns that wait for one agent. Further callers get `busy`. */
 export const AGENT_TURNS_MAX = 1_000;
-/** An agent that nothing came to leaves memory. */
+/** An agent that has received no message for this time is unloaded from memory. */
 export const AGENT_IDLE_MS = 60_000;
-/** Write-ahead files that one process has open a second time, to read them, of the agents that were last at work. */
+/**
+ * Limit of the write-ahead files that one process opens a second time to read them. They belong to the agents that
+ * worked most recently.
+ */
 export const APP_WAL_FILES_MAX = 64;
-/** A process whose agents are all gone ends. */
+/** A process that no agent uses ends after this time. */
 export const APP_PROCESS_IDLE_MS = 120_000;
 /**
- * Time for a process to load its bundle and report that it is ready: some 10 s when six processes compete for each
- * processor.
+ * Time limit for a process to load its bundle and report that it is ready. This takes about 10 s if six processes
+ * compete for each processor.
  */
 export const APP_START_MS_MAX = 20_000;
-/** The heap of one app's process, and all that it may be resident. */
+/** Limit of the heap of one app's process. The limit below is for all of its resident memory. */
 export const APP_HEAP_MB_MAX = 256;
 export const APP_RESIDENT_MB_MAX = 768;
-/** Processes of apps on one host, at some 50 MB each. */
+/** Limit of the app processes on one host, at about 50 MB each. */
 export const APP_PROCESSES_MAX = 100;
 /** How long a gateway caches an app. A notification of a change ends it earlier. */
 export const APP_SERVING_KEPT_MS = 5_000;
-/** Characters of a token that an app looks up. Valid tokens have 79. */
+/** Limit of the characters of a token that an app looks up. Valid tokens have 79 characters. */
 export const APP_TOKEN_CHARS_MAX = 1_024;
 /**
- * Bytes that a process sent and its host holds until they are durable, sent or done. Past it the process is ended.
+ * Limit of the bytes that a process sent and its host holds until they are durable, sent or done. Above it, the
+ * process is killed.
  */
 export const APP_HELD_BYTES_MAX = 128 * 1024 * 1024;
 /**
- * Log lines of one process per second. The log says how many further lines are missing. The process keeps this limit,
- * and its host enforces it.
+ * Limit of the log lines of one process per second. The log states how many further lines are missing. The process
+ * applies this limit, and its host enforces it.
  */
 export const APP_LOG_LINES_A_SECOND_MAX = 500;
 
-/** Characters of a stack that are kept: an answer of an app and a line of its log have room for them. */
+/** Limit of the characters of a stack that are kept, so that it fits in an app's answer and in a line of its log. */
 export const APP_STACK_CHARS_MAX = 4_000;
-/** The name of an error that code of an app threw: that of a class. */
+/** Limit of the name of an error that app code threw. It is usually the name of a class. */
 export const APP_ERROR_NAME_CHARS_MAX = 100;
-/** Tags per connection. Below: characters of a tag, and of a connection id that a client chooses. */
+/**
+ * Limit of the tags per connection. The limits below are for the characters of a tag, and of a connection id that a
+ * client chooses.
+ */
 export const CONNECTION_TAGS_MAX = 9;
 export const CONNECTION_TAG_CHARS_MAX = 256;
 /** Sockets of one agent. */
 export const AGENT_CONNECTIONS_MAX = 10_000;
 /** Timers, queued calls and tables in one response about an agent, each. */
 export const AGENT_LISTED_MAX = 100;
-/** Characters of the state as JSON in one response. Escaped, it still fits in a bus message. */
+/**
+ * Limit of the characters of the state as JSON in one response. With escapes, it still fits in a message of the bus.
+ */
 export const AGENT_STATE_SHOWN_CHARS_MAX = 100_000;
-/** Rows of one query, and characters of all its values: with their escapes they fit a message of the bus. */
+/**
+ * Limit of the rows of one query. The limit below is for the characters of all its values. With escapes, they fit in
+ * a message of the bus.
+ */
 export const AGENT_QUERY_ROWS_MAX = 500;
 export const AGENT_QUERY_CHARS_MAX = 120_000;
-/** Characters of one value of a query; past it its start is shown. */
+/** Limit of the characters of one value of a query. Of a longer value, only its beginning is shown. */
 export const AGENT_QUERY_CELL_CHARS_MAX = 4_000;
 export const AGENT_QUERY_SQL_CHARS_MAX = 10_000;
-/** Bytes that wait for one reader; past it only the latest state is kept, past twice as many it is closed. */
+/**
+ * Bytes that a connection buffers for a slow client. Above it, frames wait in the gateway, which keeps only the
+ * latest state frame. If as many bytes wait there too, the socket is closed.
+ */
 export const SOCKET_WAITING_BYTES_MAX = 1_000_000;
-/** Lines of one answer, and how long it waits for one: shorter than what proxies allow. */
+/**
+ * Limit of the lines of one answer. The limit below is the time for which a request waits for a line. It is shorter
+ * than the timeouts of proxies.
+ */
 export const APP_LOG_LINES_SHOWN_MAX = 1_000;
 export const APP_LOG_WAIT_S_MAX = 25;
 export const APP_LOG_LINE_CHARS_MAX = 8_000;
 export const AGENTS_STORE_BYTES_MAX = 2 * 1024 ** 3;
-/** A request to an app, with the start of its process. */
+/** Time limit of a request to an app, including the start of its process. */
 export const APP_REQUEST_MS_MAX = AGENT_TURN_MS_MAX + APP_START_MS_MAX + 5_000;
 
 // --- In ---
 
-/** The largest body of an event; GitHub's own bound is 25 MB, that of the others 5 MiB or less. */
+/** Limit of the body of an event. GitHub's own limit is 25 MB; those of the other providers are 5 MiB or less. */
 export const WEBHOOK_BODY_BYTES_MAX = 5 * 1024 * 1024;
-/** Repeats of an event are recognised for this long. No provider repeats for more than three days. */
+/** Time for which repeated events are recognized. No provider repeats an event for more than three days. */
 export const EVENT_IDS_KEPT_MS = 7 * 86_400_000;
-/** Event ids that one agent remembers, 14 bytes each. Past it the ids of the oldest day are dropped early. */
+/**
+ * Limit of the event ids that one agent remembers, at about 14 bytes each. Above it, the ids of the oldest day are
+ * dropped early.
+ */
 export const EVENT_IDS_MAX = 1_000_000;
 export const EVENT_ID_CHARS_MAX = 256;
 export const EVENT_TYPE_CHARS_MAX = 128;
-/** Events that wait for one agent; past it a sender hears 429. */
+/** Limit of the events that wait for one agent. Above it, senders get status 429. */
 export const EVENTS_WAITING_MAX = 10_000;
-/** A body that stands in the inbox's rows: most events of GitHub and Stripe. Past it it is a blob. */
+/**
+ * Limit of a body that is stored in the inbox's rows. Most events of GitHub and Stripe fit. A larger body is stored
+ * as a blob.
+ */
 export const EVENT_INLINE_BYTES_MAX = 8_192;
-/** An event without its body, or with one that stands in it: what mail and rows carry, far below ROW_BYTES_MAX. */
+/**
+ * Limit of an event's request without its body, or with a body that is not a blob. Mail and rows carry it; the limit
+ * is far below ROW_BYTES_MAX.
+ */
 export const EVENT_REQUEST_CHARS_MAX = 65_536;
-/** Events that go to a busy agent together. A record costs more than a further event in it. */
+/** Limit of the events that a busy agent gets in one round. A record costs more than adding another event to it. */
 export const DELIVERIES_TOGETHER_MAX = 64;
-/** Characters kept of why a delivery failed. */
+/** Limit of the characters that are kept of a delivery's error. */
 export const DELIVERY_ERROR_CHARS_MAX = 1_000;
-/** Entries of a log that leave it in one step, and that one listing looks at. */
+/**
+ * Limit of the entries that are removed from a log in one step. The limit below is for the entries that one listing
+ * examines.
+ */
 export const DELIVERIES_TRIMMED_AT_ONCE = 100;
 export const DELIVERIES_SCANNED_MAX = 5_000;
-/** Entries of one answer that lists a log. */
+/** Limit of the entries in one answer that lists a log. */
 export const DELIVERIES_LISTED_MAX = 100;
 
 // --- Out ---
 
-/** A payload that stands in the rows of the queue; past it it is a blob. */
+/** Limit of a payload that is stored in the rows of the queue. A larger payload is stored as a blob. */
 export const OUTGOING_INLINE_BYTES_MAX = 8_192;
-/** Webhooks of one agent that have not arrived; past it `this.webhook` is refused. */
+/** Limit of the webhooks of one agent that have not arrived. Above it, `this.webhook` is refused. */
 export const OUTGOING_WAITING_MAX = 1_000;
-/** The longest pause that a receiver may ask for by Retry-After. */
+/** Limit of the pause that a receiver can request with Retry-After. */
 export const OUTGOING_RETRY_AFTER_MS_MAX = 86_400_000;
-/** A webhook fails at this age even if its endpoint's breaker was open. Twice the time of all attempts. */
+/**
+ * A webhook fails at this age, even if its endpoint's breaker was open all the time. The age is twice the time of all
+ * attempts.
+ */
 export const OUTGOING_AGE_MS_MAX = 3 * 86_400_000;
-/** Stored characters of a response, and bytes of it that are read. */
+/** Limit of the characters of a response that are stored. */
 export const OUTGOING_ANSWER_CHARS_KEPT = 1_000;
-/** A sealed secret in base64: APP_SECRET_BYTES_MAX, nonce and tag. */
+/** Limit of a sealed secret in base64, with its nonce and tag. The secret has up to APP_SECRET_BYTES_MAX. */
 export const SEALED_CHARS_MAX = 12_000;
-/** Number and age of ended webhooks in the log of outgoing webhooks. */
+/** Limits of the number and age of ended webhooks in the log of outgoing webhooks. */
 export const OUTGOING_KEPT_MAX = 1_000;
 export const OUTGOING_KEPT_MS = 30 * 86_400_000;
-/** Secrets that sign one webhook while receivers go over from one to the next: each is a signature of 47 characters. */
+/**
+ * Limit of the secrets that sign one webhook while receivers change from one secret to the next. Each adds a
+ * signature of 47 characters.
+ */
 export const OUTGOING_SECRETS_MAX = 3;

@@ -1,6 +1,8 @@
-/** Which built-in modules of Node the code of apps may use, and how a bundle marks an import of any other. */
+/**
+ * The built-in modules of Node that app code may use, and the form in which a bundle marks an import of another one.
+ */
 
-/** Modules that compute, and reach nothing outside of the process. */
+/** Modules that only compute, and have no effect outside the process. */
 export const OPEN_BUILTINS: ReadonlySet<string> = new Set([
   "assert",
   "assert/strict",
@@ -24,14 +26,17 @@ export const OPEN_BUILTINS: ReadonlySet<string> = new Set([
   "zlib",
 ]);
 
-/** Modules that the process replaces with a part of them. */
+/** Modules that the process replaces with a restricted version. */
 export const REPLACED_BUILTINS = ["async_hooks", "module", "process"] as const;
 
 export const bareName = (specifier: string) => specifier.replace(/^node:/, "");
 
 const IMPORTER = "?importer=";
 
-/** Names a closed module together with the package or file that imports it, for the error at its first use. */
+/**
+ * Returns a specifier that names a closed module and the package or file that imports it. The error at the module's
+ * first use shows both.
+ */
 export function closedSpecifier(name: string, importer: string): string {
   return `node:${name}${IMPORTER}${encodeURIComponent(importer)}`;
 }

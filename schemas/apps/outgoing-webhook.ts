@@ -28,15 +28,17 @@ export const OutgoingUrl = z
   }, "expected an http:// or https:// address without user and password");
 
 /**
- * The signing secret: the name of a secret of the app, which is read again at each attempt; or a sealed value for the
- * name `OUTGOING_SECRET`, if user code passed another value.
+ * The signing secret. It is the name of a secret of the app, which is read again at each attempt. If user code passed
+ * another value, it is that value, sealed for the name `OUTGOING_SECRET`.
  */
 export const SigningSecret = z.union([
   z.object({ name: BindingName }),
   z.object({ sealed: z.string().max(SEALED_CHARS_MAX) }),
 ]);
 export type SigningSecret = z.infer<typeof SigningSecret>;
-/** Several sign each: receivers take what any of theirs has signed. */
+/**
+ * Each of several secrets adds a signature. A receiver accepts a webhook if one signature matches one of its secrets.
+ */
 export const SigningSecrets = z.union([
   SigningSecret,
   z.array(SigningSecret).min(1).max(OUTGOING_SECRETS_MAX),
@@ -44,7 +46,10 @@ export const SigningSecrets = z.union([
 export type SigningSecrets = z.infer<typeof SigningSecrets>;
 /** Stands for an app when the gateway seals webhook secrets of an account itself. No app has this name. */
 export const NO_APP = "";
-/** No name of a secret has a slash, so nothing sealed for this can be put in the place of one. */
+/**
+ * The name for which signing secrets are sealed. Names of an app's secrets contain no slash, so a value sealed for
+ * this name cannot be used in place of a secret of the app.
+ */
 export const OUTGOING_SECRET = "outgoing/webhook";
 
 export const OutgoingStatus = z.enum(["waiting", "arrived", "failed"]);
@@ -80,10 +85,13 @@ export const OutgoingWebhook = z.object({
 export type OutgoingWebhook = z.infer<typeof OutgoingWebhook>;
 
 const NewWebhook = z.object({
-  /** The sender chooses the id and keeps it at every try; a repeat gets the first reply. */
+  /**
+   * The sender chooses the id, and uses the same id for every repetition of the call. A repeated call gets the first
+   * reply.
+   */
   id: z.string().min(1).max(128),
   url: OutgoingUrl,
-  /** From here on, the queue owns the blob. */
+  /** From now on, the queue owns the payload's blob. */
   payload: Body,
   payloadBytes: z.int().min(0),
   contentType: z.string().max(256).default("application/json"),
@@ -93,22 +101,26 @@ const NewWebhook = z.object({
 export const outgoingWebhook = defineContract({
   kind: "outgoing-webhook",
   messages: {
-    /** Durable when it is answered. Refuses with `queue_full` past OUTGOING_WAITING_MAX. */
+    /**
+     * Stores a webhook, which is durable when the call is answered. Refuses with `queue_full` past
+     * OUTGOING_WAITING_MAX.
+     */
     send: {
       input: NewWebhook,
       reply: z.object({ number: z.int().min(1), id: z.string(), isNew: z.boolean() }),
     },
     /**
-     * Enqueues a webhook of an account's jobs, without a reply; the key is the account's id. The queue reports the end
-     * by `webhookEnded`. The jobs have at most OUTGOING_WAITING_MAX webhooks in progress.
+     * Enqueues a webhook of an account's rendering jobs, without a reply. The key is the account's id. The queue
+     * reports the end of the webhook with `webhookEnded`. The jobs have at most OUTGOING_WAITING_MAX webhooks in
+     * progress.
      */
     jobEnded: { input: NewWebhook },
-    /** Sends an event of type `test` to check whether an endpoint accepts webhooks. */
+    /** Sends an event of type `webhook.test` to check whether an endpoint accepts webhooks. */
     sendTest: {
       input: z.object({ url: OutgoingUrl, secret: SigningSecrets.optional() }),
       reply: OutgoingWebhook,
     },
-    /** Sends an ended webhook once more under its id, with all tries again. */
+    /** Sends an ended webhook again under the same id, with the full number of attempts. */
     resend: { input: z.object({ number: z.int().min(1) }), reply: OutgoingWebhook },
     list: {
       input: z.object({
@@ -131,7 +143,7 @@ export const outgoingWebhook = defineContract({
         tries: z.array(OutgoingTry),
       }),
     },
-    /** From the worker. A repeat, or one that comes too late, does no harm. */
+    /** The worker reports the result of an attempt. A repeated or late report does no harm. */
     tried: {
       input: z.object({
         number: z.int().min(1),
@@ -141,7 +153,7 @@ export const outgoingWebhook = defineContract({
         retryAfterMs: z.int().min(0).optional(),
       }),
     },
-    /** From the worker: the endpoint's breaker is open. It counts as no try. */
+    /** The worker reports that the endpoint's breaker is open. This does not count as an attempt. */
     deferred: {
       input: z.object({
         number: z.int().min(1),
@@ -151,18 +163,20 @@ export const outgoingWebhook = defineContract({
     },
     /** The app is gone. */
     clear: { input: Nothing },
-    /** Reminders: a try is due, or was lost; entries past their time. */
+    /**
+     * Reminders. `resume`: an attempt is due, or its result was lost. `trim`: entries are past their retention time.
+     */
     resume: { input: Nothing },
     trim: { input: Nothing },
   },
 });
 
-/** The task of posting one webhook, and of removing what logs no longer name. The key is the agent's. */
+/** Tasks of the worker that posts webhooks and removes payloads that no log refers to. The key is the agent's key. */
 export const webhookPost = defineTasks({
   kind: "webhook-post",
   lanes: ["post", "purge"],
   messages: {
-    /** Ends with `tried` or `deferred` to the agent's queue. */
+    /** Posts one webhook. The worker then sends `tried` or `deferred` to the agent's queue. */
     post: {
       lane: "post",
       input: z.object({
@@ -175,19 +189,19 @@ export const webhookPost = defineTasks({
         secret: SigningSecrets.optional(),
       }),
     },
-    /** Bodies that are in no log any more. */
+    /** Removes payloads that no log refers to any more. */
     purge: { lane: "purge", input: z.object({ blobs: z.array(z.string()).min(1).max(200) }) },
   },
 });
 
 /**
- * The contract of an endpoint's breaker. The key is the account's id and 32 hex characters of a hash of host and
- * path.
+ * Messages of an endpoint's breaker. The key is the account's id and 32 hex characters of a hash of the endpoint's
+ * host and path.
  */
 export const endpointBreaker = defineContract({
   kind: "endpoint-breaker",
   messages: {
-    /** Whether it may be tried now. A half-open one lets a single probe through. */
+    /** Returns whether a webhook may be sent to the endpoint now. A half-open breaker admits a single probe. */
     admit: {
       input: z.object({ probe: Id }),
       reply: z.union([
@@ -195,7 +209,7 @@ export const endpointBreaker = defineContract({
         z.object({ isOpen: z.literal(true), until: EpochMs }),
       ]),
     },
-    /** Reports the result of an admitted try by its `probe`. A repeated report is recognised. */
+    /** Reports the result of an admitted attempt under its `probe`. A repeated report is recognized and ignored. */
     report: { input: z.object({ probe: Id, isSuccess: z.boolean() }), reply: Nothing },
   },
 });

@@ -20,6 +20,9 @@ export const ContentSignal = z.object({
 });
 export type ContentSignal = z.output<typeof ContentSignal>;
 
-/** The refusal of a crawl that the start's content signal forbids. Clients of the public API look for these words. */
+/**
+ * Error text for a crawl that the content signal of its start URL's site forbids. Clients of the public API compare
+ * this text.
+ */
 export const CRAWL_DISALLOWED_TEXT =
   "Crawl purpose(s) completely disallowed by Content-Signal directive";

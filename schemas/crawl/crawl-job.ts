@@ -1,4 +1,7 @@
-/** The contract of a crawl job: its plan, its pages and its progress. The key is the job's id. */
+/**
+ * Messages of the actor crawl job, and the data in them: the plan, the records and the progress of a job. The key is
+ * the job's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
@@ -107,7 +110,8 @@ export const CrawlSummary = z.object({
   status: CrawlStatus,
   browserMs: z.int().min(0),
   /**
-   * Admitted pages. `total` and `finished` exclude skipped pages, and `finished` excludes queued and cancelled ones.
+   * Numbers of pages. `total` counts admitted pages without skipped ones. `finished` counts those of them that are
+   * neither queued nor cancelled. `skipped` counts skipped addresses and pages.
    */
   total: z.int().min(0),
   finished: z.int().min(0),
@@ -126,15 +130,18 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     index: Index,
     metadata: RecordMetadata,
     blobs: z.array(RecordBlob).max(2),
-    /** The blob with the page's Markdown for the `json` task. It may be one that `blobs` does not list. */
+    /** Name of the blob from which the `json` task reads the page's text. `blobs` need not list this blob. */
     jsonSource: z.string().optional(),
-    /** Absolute addresses to follow, in the page's order. Empty where the page forbids it. */
+    /**
+     * Absolute addresses of the links to follow, in the order of the page. Empty if the page forbids following its
+     * links.
+     */
     links: z.array(Url).max(PAGE_LINKS_MAX),
     /** Present for an HTTP status from 400, and where a format could not be made. */
     reason: Reason.optional(),
     browserMs: z.int().min(0),
   }),
-  /** The target of a redirect waits for a turn at its own host. */
+  /** The page redirects to `to`. The job requests this address in a turn of its host. */
   z.object({
     kind: z.literal("redirected"),
     index: Index,
@@ -146,7 +153,7 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     kind: z.literal("disallowed"),
     index: Index,
     reason: Reason,
-    /** This is not a ban: the host did not respond over HTTP to the request for its robots.txt. */
+    /** robots.txt did not forbid the page: the host did not respond to the request for its robots.txt. */
     unreachable: z.literal(true).optional(),
   }),
   z.object({
@@ -156,7 +163,7 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     metadata: RecordMetadata.optional(),
     /** Links of a page that is older than the crawl wants. The linked pages may be newer. */
     links: z.array(Url).max(PAGE_LINKS_MAX).optional(),
-    /** Browser time of a page that was not modified. */
+    /** Browser time used for the page, in milliseconds. */
     browserMs: z.int().min(0).optional(),
   }),
   /** The fetch failed, or the host asked for a pause. `retry` says whether another attempt makes sense. */
@@ -168,7 +175,7 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     metadata: RecordMetadata.optional(),
     blobs: z.array(RecordBlob).max(2),
     browserMs: z.int().min(0),
-    /** The browser, or all pages of the job in it, ended during the load. Any page in it may be the cause. */
+    /** The browser, or the job's browser context, ended during the load. Any page that was in it may be the cause. */
     browserLost: z.literal(true).optional(),
   }),
   /** The page was not loaded because the account has no browser time left. */
@@ -213,7 +220,10 @@ export const crawlJob = defineContract({
     },
     /** Returns the summary. A job of another account is unknown. */
     get: { input: Asker, reply: CrawlSummary },
-    /** Lists records without bodies, in discovery order. */
+    /**
+     * Lists records without their bodies. Without a status they are in discovery order. With a status, records that
+     * settle during the listing come after the others.
+     */
     list: {
       input: z.object({
         account: Id,
@@ -231,7 +241,7 @@ export const crawlJob = defineContract({
     /** Cancels the job. Queued pages are cancelled before the reply. Refuses with `conflict` if the job has ended. */
     cancel: { input: Asker, reply: Nothing },
 
-    /** From a site: grants a number of requests. */
+    /** From a site: grants a turn with up to `requests` requests. */
     turnGranted: {
       input: z.object({
         host: z.string().min(1),
@@ -252,7 +262,7 @@ export const crawlJob = defineContract({
         refusal: Reason.optional(),
       }),
     },
-    /** From a site without a free place: the job must ask again later. */
+    /** From a site that cannot accept this job because it has too many jobs. The job must ask again later. */
     siteFull: { input: z.object({ host: z.string().min(1) }) },
     /** From a worker: outcomes of a turn's pages, while they arrive. */
     turnReported: {
@@ -274,13 +284,13 @@ export const crawlJob = defineContract({
         end: z.object({ failed: Reason.optional(), retry: z.boolean() }).optional(),
       }),
     },
-    /** From a worker or its host: requeues everything that the turn did not report. */
+    /** From a worker: the turn has ended. The job requeues all requests that the turn has not reported. */
     turnEnded: {
       input: z.object({
         host: z.string(),
         turn: Id,
         failed: Reason.optional(),
-        /** A lasting fault of ours; no page is the cause. */
+        /** A fault of this platform that lasts. No page is its cause. */
         fault: Reason.optional(),
       }),
     },
@@ -294,9 +304,9 @@ export const crawlJob = defineContract({
     },
     /** From the job itself: continues with addresses in the backlog. */
     admitMore: { input: Nothing },
-    /** Reminder to ask full sites again. */
+    /** Reminder: resumes the hosts that the job has paused. */
     askAgain: { input: Nothing },
-    /** Reminders: the end of the job's lifetime, and of the time for which its results are kept. */
+    /** Reminders: `timeOut` comes at the end of the job's lifetime, `expire` when its results are no longer kept. */
     timeOut: { input: Nothing },
     expire: { input: Nothing },
   },

@@ -1,4 +1,7 @@
-/** The contract of an account's crawl list: its jobs and the number that run. The key is the account's id. */
+/**
+ * Messages of the actor crawl list, which lists the crawl jobs of an account and limits their number. The key is the
+ * account's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { PAGE_ENTRIES_MAX } from "../limits.ts";
@@ -30,7 +33,8 @@ export const crawlList = defineContract({
     /** Reserves a place for a new job. Refuses when too many jobs of the account run or are kept. */
     admit: { input: Nothing, reply: Nothing },
     /**
-     * Reports that a job has started, at the job's own time. Jobs of older versions send none: the time is then now.
+     * Reports that a job has started. `createdAt` is the time by the job's clock. Jobs of older versions do not send
+     * it; then the time of this message counts.
      */
     started: { input: z.object({ id: Id, url: z.string(), createdAt: EpochMs.optional() }) },
     ended: {

@@ -11,7 +11,10 @@ export const CRAWL_URL_CHARS_MAX = 8_192;
 export const ROBOTS_BYTES_MAX = 500 * 1024;
 /** Sitemaps of one robots.txt. */
 export const ROBOTS_SITEMAPS_MAX = 1_000;
-/** Longest Crawl-delay. A longer one is a mistake: one page a day still lets a job of seven days fetch seven. */
+/**
+ * Longest Crawl-delay that is obeyed: one day, with which a job of seven days fetches seven pages. A longer delay
+ * must be a mistake.
+ */
 export const CRAWL_DELAY_MS_MAX = 86_400_000;
 /** Redirects of a robots.txt that are followed (RFC 9309, section 2.3.1.2). */
 export const ROBOTS_REDIRECTS_MAX = 5;
@@ -23,7 +26,10 @@ export const PAGE_LINKS_MAX = 10_000;
 export const PAGE_TITLE_CHARS_MAX = 1_024;
 /** Stored length of a page's content type. Real ones have about 50 characters. */
 export const CONTENT_TYPE_CHARS_MAX = 256;
-/** Length of a record's reason: one or two sentences. The second limit cuts a server's own words inside it. */
+/**
+ * Maximum length of a record's reason: one or two sentences. ANSWER_SHOWN_CHARS limits the text of a server that a
+ * reason quotes.
+ */
 export const RECORD_REASON_CHARS_MAX = 1_000;
 export const ANSWER_SHOWN_CHARS = 100;
 /** Decompressed bytes of one sitemap, as sitemaps.org limits them. */
@@ -39,11 +45,14 @@ export const CRAWL_DELAY_MS = 500;
 /** Concurrent requests to a host without a delay. */
 export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
 /**
- * Requests of one turn at such a host, about 0.3 s of a fast site. One message per request would cost more than the
- * page.
+ * Maximum requests of one turn at a host without a delay; a fast site serves them in about 0.3 s. A message for each
+ * single request would cost more than the page.
  */
 export const TURN_REQUESTS_MAX = 256;
-/** A turn that has not begun by then has a busy or dead worker. The site grants another one beside it. */
+/**
+ * Time after which a turn that has not begun is overdue: its worker must be busy or dead. The site then grants
+ * another turn in addition.
+ */
 export const TURN_OVERDUE_MS = 1_000;
 /**
  * Lifetime of a turn after its begin. Its last request leaves by TURN_STARTS_MS_MAX and takes up to
@@ -51,15 +60,18 @@ export const TURN_OVERDUE_MS = 1_000;
  */
 export const TURN_MS_MAX = 240_000;
 /**
- * A turn is granted this long before it is due. Its task needs the time to reach a worker, but the worker should not
- * hold it for long.
+ * How long before its start time a turn is granted. The task needs this time to reach a worker, but the worker should
+ * not hold the turn for long.
  */
 export const TURN_LEAD_MS = 5_000;
-/** Latest start of a request after its moment, counted from the worker's call. */
+/**
+ * Longest time by which a request may leave after its start time. The start time is counted from the worker's call to
+ * the site.
+ */
 export const TURN_LATE_MS = 1_000;
 /**
- * Delay after which a job asks a full site again, and the number of full sites that ends a job. Each of them is in
- * the job's state.
+ * Delay after which a job asks a site again that had too many jobs, and the maximum number of such sites of one job.
+ * One more ends the job. All of them are in the job's state.
  */
 export const SITE_FULL_RETRY_MS = 60_000;
 export const SITES_FULL_MAX = 100;
@@ -74,7 +86,10 @@ export const CRAWL_PAGES_MAX = 100_000;
 export const CRAWL_DEPTH_MAX = 100_000;
 /** Records of one listing. Their addresses and metadata fit one message. */
 export const CRAWL_LIST_MAX = 100;
-/** Pages of one report. A worker sends the pages that have arrived, so a slow page delays no other. */
+/**
+ * Maximum pages of one report. A worker reports pages while others are still loading, so that a slow page does not
+ * delay them.
+ */
 export const REPORT_PAGES_MAX = 64;
 /** Addresses of a sitemap in one message. They fit one commit together with their rows. */
 export const SITEMAP_REPORT_URLS_MAX = 200;
@@ -95,7 +110,10 @@ export const CUSTOM_MODELS_MAX = 10;
 export const MODEL_CHARS_MAX = 256;
 /** Decoded bytes of one page that are kept. The rest is not read. */
 export const CRAWL_BODY_BYTES_MAX = 10 * 1024 * 1024;
-/** A larger body needs one of LARGE_BODIES_MAX places in memory. Most pages stay far below, hostile pages fill it. */
+/**
+ * A body above this size needs one of LARGE_BODIES_MAX places in memory. Most pages are much smaller; a hostile page
+ * may be as large as allowed.
+ */
 export const LARGE_BODY_BYTES = 512 * 1024;
 /** Pause after a 429 or 503 without Retry-After. It doubles with each further such response. */
 export const HOST_AWAY_MS = 5_000;
@@ -111,9 +129,14 @@ export const ROBOTS_AWAY_MS_MAX = 3_600_000;
 export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;
 /** Concurrent responses with records of one gateway. Each holds about 8 MB for a client that reads slowly. */
 export const CRAWL_READS_MAX = 64;
-/** Timeout of one such response: 10 MB at about 17 kB a second. A slower client must ask for fewer records. */
+/**
+ * Timeout of one response with records: 10 MB at about 17 kB per second. A slower client must request fewer records.
+ */
 export const CRAWL_READ_MS_MAX = 600_000;
-/** Open event streams of one gateway, and of one account there. Each reads its job's state at intervals. */
+/**
+ * Maximum open event streams of one gateway, and of one account at a gateway. Each stream reads its job's state at
+ * intervals.
+ */
 export const EVENT_STREAMS_MAX = 1_000;
 export const EVENT_STREAMS_OF_ACCOUNT_MAX = 100;
 /** Pages of one live update of a job. Their addresses fit the live message of one commit. */
@@ -132,7 +155,10 @@ export const CRAWL_TRIES_MAX = 3;
 export const CRAWL_MESSAGE_URL_CHARS = 200;
 /** Highest number of rows of known addresses. Jobs of the first release have it. */
 export const KNOWN_ROWS_MAX = 16_384;
-/** Length of a host in the key of its site. Names in DNS have at most 253 characters; a row has the name as well. */
+/**
+ * Maximum length of a host as the key of its site. Names in DNS have at most 253 characters. A row of a job is named
+ * after the host too.
+ */
 export const HOST_KEY_CHARS_MAX = 400;
 /**
  * Records per row of status letters. A listing of 100,000 records reads 50 rows, and each settled page rewrites 2 KB.

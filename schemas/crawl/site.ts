@@ -1,6 +1,6 @@
 /**
- * The contract of a site: the content of its robots.txt, and who may send the next request. The key is its host, with
- * the port where it is not the default.
+ * Messages of the actor site: it knows the robots.txt of one host, and decides who may send the next request to the
+ * host. The key is the host, with the port unless it is the default.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -22,14 +22,14 @@ export type Scheme = z.infer<typeof Scheme>;
 /** The purpose of a crawl. A site's content signal allows or forbids it. */
 export const CrawlIntent = z.object({
   purposes: z.array(CrawlPurpose).min(1),
-  /** Without this field a crawl may use its content in every way, as in the public API. */
+  /** How the crawl will use the content. Without this field it counts as `full`, as in the public API. */
   contentUse: ContentUse.exclude(["immediate"]).optional(),
 });
 export type CrawlIntent = z.infer<typeof CrawlIntent>;
 
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Reason = z.string().min(1);
-/** The verdict is not a ban: the host did not respond over HTTP to the request for its robots.txt. */
+/** robots.txt did not forbid the page: the host did not respond to the request for its robots.txt. */
 const unreachable = z.literal(true).optional();
 /**
  * The number of a request within its turn, where a turn makes its requests one after another. The first is 0. A turn
@@ -67,8 +67,8 @@ export const site = defineContract({
   live: z.object({}),
   messages: {
     /**
-     * Returns whether robots.txt allows a crawl that starts here. An unknown file is fetched; the site publishes a
-     * live message when it has the file, and the caller asks again.
+     * Returns whether robots.txt allows a crawl that starts at this host. If the file is unknown, the site fetches it
+     * and publishes a live message when it has the file. Then the caller must call again.
      */
     consult: {
       input: z.object({ scheme: Scheme, intent: CrawlIntent }),
@@ -82,9 +82,8 @@ export const site = defineContract({
       ]),
     },
     /**
-     * Sets the number of requests that a job wants here. It replaces the number before; 0 removes the job.
-     *
-     * The site sends `robotsLearned` when a job first wants something of a scheme, and `turnGranted` for each turn.
+     * Sets the number of requests that a job wants at this host, in place of the number before. 0 removes the job.
+     * The site sends `robotsLearned` for each scheme in `tell`, and `turnGranted` for each turn.
      */
     want: {
       input: z.object({
@@ -96,17 +95,15 @@ export const site = defineContract({
       }),
     },
     /**
-     * Asks for the moment of a turn's next request. The reply says go, ask again later, or that the turn is gone. The
-     * site judges every address anew; where none is allowed, the turn ends and uses no time of the host.
-     *
-     * At a host with a delay, a request leaves between `waitMs` after the reply arrived and `waitMs` + TURN_LATE_MS
-     * after the call, or not at all. A late worker asks again and ignores the earlier reply; a worker that is still
-     * connecting continues when the new reply says go without a wait. A redirect within the host is asked for in the
-     * same turn. A turn ends TURN_MS_MAX after its last `go`.
-     *
-     * Such a turn makes its requests one after another until another job wants some. The first call names all
-     * addresses. Each later call names one request and its number, after the site knows that the request before has
-     * left. Each request is finished by itself.
+     * Asks when the next request of a turn may leave. The reply is `go`, `wait` (call again later), or `gone` (the
+     * turn has ended). The site judges every address again. If none is allowed, the turn ends and no time of the host
+     * is used. At a host with a delay, a request must leave between `waitMs` after the reply arrived and `waitMs` +
+     * TURN_LATE_MS after the call. A worker that is late must not send the request; it calls again and ignores the
+     * earlier reply. A worker that is still connecting may continue if the new reply is `go` without a wait. For a
+     * redirect within the host, the worker calls again in the same turn. A turn ends TURN_MS_MAX after its last `go`.
+     * A turn with several requests makes them one after another, until another job wants requests. The first call
+     * names all addresses. Each later call names one request and its number, after the site has recorded that the
+     * request before has left. The end of each request is reported separately.
      */
     begin: {
       input: z.object({
@@ -115,8 +112,8 @@ export const site = defineContract({
         urls: z.array(Url).min(1).max(TURN_REQUESTS_MAX),
         intent: CrawlIntent,
         /**
-         * The caller. Two workers may hold the same task; the turn belongs to the first, and the second finds it
-         * gone.
+         * Id of the caller. Two workers may have the same task. The turn belongs to the worker that calls first; the
+         * other gets the reply `gone`.
          */
         by: Id.optional(),
       }),
@@ -128,10 +125,11 @@ export const site = defineContract({
           /** Wait before the first request, by the worker's own clock. */
           waitMs: z.int().min(0),
           atOnce: z.int().min(1).max(HOST_REQUESTS_IN_FLIGHT_MAX),
-          /** Present where the host has a delay. The moment is then for the first allowed request only. */
+          /** Present if the host has a delay. `waitMs` is then only for the first allowed request. */
           spaced: z.literal(true).optional(),
           /**
-           * The time of this reply and the id of its clock. A worker with the same clock counts the wait from there.
+           * The time of this reply and the id of the clock that showed it. A worker that has the same clock counts
+           * the wait from this time.
            */
           told: z.object({ at: EpochMs, clock: z.string() }).optional(),
           /** Verdicts in the order of the addresses. */
@@ -140,8 +138,8 @@ export const site = defineContract({
       ]),
     },
     /**
-     * Returns verdicts for pages that a crawl takes from the cache. While the file is unknown there are none, and no
-     * fetch begins: the next turn starts it.
+     * Returns verdicts for pages that a crawl may take from the cache. If the robots.txt is unknown, there are no
+     * verdicts, and no fetch begins; the next turn starts the fetch.
      */
     judge: {
       input: z.object({
@@ -156,16 +154,19 @@ export const site = defineContract({
      */
     visit: { input: z.object({ turn: Id }), reply: z.object({}) },
     /**
-     * Reports that a request has left. The delay to the next one counts from here. Only hosts with a delay need this
-     * message.
+     * Reports that a request has left. The delay before the next request counts from its departure. Needed only at
+     * hosts with a delay.
      */
     requestStarted: {
       input: z.object({
         turn: Id,
         nth,
-        /** The browser has sent the request once more by itself. */
+        /** One more request was sent for the same address, for example because the browser repeated it. */
         again: z.boolean().optional(),
-        /** Longest possible lateness of the request after its moment, counted from the worker's call. */
+        /**
+         * Upper bound of the time between the request's start time and its departure. The start time is counted from
+         * the worker's call.
+         */
         lateMs: z.int().min(0).optional(),
       }),
       reply: z.object({}),

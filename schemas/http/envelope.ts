@@ -1,4 +1,4 @@
-/** The shape around every answer of the REST API that is not binary. */
+/** The shape of every answer of the REST API that is not binary. */
 import { z } from "zod";
 
 export const WireError = z.object({
@@ -19,7 +19,7 @@ export const ResultInfo = z.object({
 });
 export type ResultInfo = z.infer<typeof ResultInfo>;
 
-/** For a list that is too long or changes too often for numbered pages. */
+/** The paging information of a list that is too long or changes too often for numbered pages. */
 export const CursorInfo = z.object({
   count: z.int().describe("Number of entries in this response"),
   per_page: z.int().optional().describe("Number of entries that were requested"),
@@ -30,7 +30,9 @@ export const CursorInfo = z.object({
 });
 export type CursorInfo = z.infer<typeof CursorInfo>;
 
-/** With its only value as an example: shown documents would make up an entry of their own. */
+/**
+ * An array that is always empty. Its example is the empty array; otherwise documentation tools would invent an entry.
+ */
 const Nothing = z
   .array(z.never())
   .max(0)
@@ -46,7 +48,7 @@ export function successOf(result: z.ZodType, resultInfo?: z.ZodType) {
   });
 }
 
-/** The text before the JSON members that a worker wrote without braces; "}" follows them. */
+/** The start of the envelope. A worker's JSON members, which have no braces, follow it, and then "}". */
 export const ENVELOPE_START = '{"success":true,"errors":[],"messages":[],';
 
 export const Failure = z.object({

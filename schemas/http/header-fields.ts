@@ -1,14 +1,14 @@
-/** Header fields a caller may add to the requests of a page. */
+/** The header fields that a caller may add to the requests of a page. */
 import { z } from "zod";
 import { HEADER_NAME_CHARS_MAX, HEADER_VALUE_CHARS_MAX, HEADERS_MAX } from "../limits.ts";
 
-// RFC 9110 section 5.6.2 (token) and 5.5: visible characters, with blanks and tabs only between them. Characters
-// above U+00FF have no byte of their own in a field.
+// RFC 9110 sections 5.6.2 (token) and 5.5 (value): a value has visible characters, and blanks and tabs only between
+// them. Characters above U+00FF are refused, because a header field cannot contain them as single bytes.
 const TOKEN = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const VALUE = /^(?:[\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$/;
 
-// Fields that belong to one connection or to the message's framing (RFC 9110 section 7.6.1, RFC 9112), or that say
-// where the message goes: the browser and the proxy write them.
+// Fields that concern a single connection or the framing of the message (RFC 9110 section 7.6.1, RFC 9112), or that
+// name the receiver of the message. The browser and the proxy set these fields.
 const REFUSED = new Set([
   "connection",
   "content-length",
@@ -31,7 +31,7 @@ const FieldName = z
 
 export const ExtraHeaders = z
   .record(FieldName, fieldValue(HEADER_VALUE_CHARS_MAX), {
-    // The rule that a name broke, instead of "invalid key".
+    // Returns the message of the rule that a field name broke, instead of "invalid key".
     error: (issue) => (issue.code === "invalid_key" ? issue.issues[0]?.message : undefined),
   })
   .refine((headers) => Object.keys(headers).length <= HEADERS_MAX, {
@@ -42,7 +42,7 @@ export const ExtraHeaders = z
   )
   .meta({ secret: true });
 
-/** The value of a field, with a limit of characters. */
+/** Returns the schema of a field value with this limit of characters. */
 export function fieldValue(charsMax: number) {
   return z.string().max(charsMax).regex(VALUE, {
     error: "Expected a field value of RFC 9110: no control characters, no blanks at its ends",

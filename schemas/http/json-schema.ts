@@ -1,4 +1,4 @@
-/** A JSON Schema as people write it: shorthand becomes the schema it stands for. */
+/** Converts a shorthand JSON Schema, as people write it, to a complete schema. */
 import type { z } from "zod";
 
 type Schema = Record<string, unknown>;
@@ -6,7 +6,10 @@ type Path = PropertyKey[];
 type Fault = (path: Path, message: string) => void;
 
 const TYPES = ["string", "number", "integer", "boolean", "object", "array", "null"];
-/** Keywords of JSON Schema 2020-12, and of drafts before it, that hold one schema, several, or several by name. */
+/**
+ * Keywords of JSON Schema 2020-12 and of earlier drafts. ONE: the value is one schema. SEVERAL: a list of schemas.
+ * NAMED: schemas by name.
+ */
 const ONE = [
   "items",
   "additionalProperties",
@@ -31,9 +34,9 @@ const STRUCTURAL = new Set([
 ]);
 
 /**
- * Expands a shorthand schema: a type's name, an array of one schema for an array of such items, properties without
- * `type: object`, or only the properties themselves. A complete schema stays as it is. Faults are added to the
- * context.
+ * Expands a shorthand schema. The shorthand may be the name of a type, an array with one schema for the items,
+ * properties without `type: object`, or only the properties. A complete schema stays unchanged. Faults are added to
+ * the context.
  */
 export function wholeJsonSchema(given: Schema, context: z.core.$RefinementCtx<Schema>): Schema {
   const fault: Fault = (path, message) => context.addIssue({ code: "custom", path, message });
@@ -41,7 +44,7 @@ export function wholeJsonSchema(given: Schema, context: z.core.$RefinementCtx<Sc
 }
 
 function rootOf(given: Schema, fault: Fault): Schema {
-  // OpenAI's clients send the schema beside its name.
+  // OpenAI's clients send an object with a name and the schema in its field `schema`.
   if (isObject(given.schema) && !isStructural(given)) return rootOf(given.schema, fault);
   const { name, ...unnamed } = given;
   if (typeof name === "string" && isStructural(unnamed) && !TYPES.includes(name)) {

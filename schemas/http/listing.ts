@@ -1,4 +1,4 @@
-/** Query parameters of every listing. */
+/** The query parameters that all listings have. */
 import { z } from "zod";
 import { PAGE_ENTRIES, PAGE_ENTRIES_MAX } from "../limits.ts";
 

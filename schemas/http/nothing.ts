@@ -1,4 +1,4 @@
-/** Path or query parameters of a route that takes none. */
+/** The schema of path or query parameters for a route without parameters. */
 import { z } from "zod";
 
 export const nothing = z.strictObject({});

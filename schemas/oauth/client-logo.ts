@@ -1,4 +1,4 @@
-/** The contract of our copy of an OAuth client's logo. The key is the client_id. */
+/** Messages of the actor that stores our copy of an OAuth client's logo. The key is the client_id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { Sha256 } from "../values.ts";
@@ -20,9 +20,12 @@ const Nothing = z.object({});
 export const clientLogo = defineContract({
   kind: "client-logo",
   messages: {
-    /** Sent by the client when its logo_uri is named, also where it is the same. Null: it has none. */
+    /**
+     * Sent by the client's actor whenever a request sets logo_uri, also to the same address. Null: the client has no
+     * logo.
+     */
     follow: { input: z.object({ uri: z.string().nullable() }) },
-    /** Sent by a worker. Without a logo the try has failed. */
+    /** Sent by the worker that fetched the logo. If `logo` is absent, the attempt has failed. */
     fetched: {
       input: z.object({ uri: z.string(), attempt: z.int().min(1), logo: Logo.optional() }),
     },
@@ -30,7 +33,7 @@ export const clientLogo = defineContract({
     retry: { input: Nothing },
     /** Replies with the hash of the copy of this address, if there is one. */
     find: { input: z.object({ uri: z.string() }), reply: z.object({ hash: Sha256.optional() }) },
-    /** `not_found` when there is no copy with this hash. */
+    /** Returns the copy with this hash. Refuses as `not_found` if there is none. */
     read: { input: z.object({ hash: Sha256 }), reply: Logo },
   },
 });

@@ -5,12 +5,16 @@ const LOOPBACK_URI = new RegExp(`^http://${LOOPBACK}(:\\d{1,5})?([/?]|$)`);
 const LOOPBACK_ORIGIN = new RegExp(`^http://${LOOPBACK}(:\\d{1,5})?$`);
 const LOOPBACK_HTTPS = new RegExp(`^https://${LOOPBACK}(:\\d{1,5})?([/?]|$)`);
 const SCHEME = /^([a-z][a-z0-9+.-]*):/;
-/** RFC 3986 section 2: all else is percent-encoded. A backslash is a slash to some parsers, and not to others. */
+/**
+ * The characters of a URI (RFC 3986 section 2). All others must be percent-encoded. A backslash is not allowed,
+ * because only some parsers treat it as a slash.
+ */
 const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
 
 /**
- * RFC 6749 section 3.1.2 and RFC 8252 sections 7 and 8.4: https; http on a loopback address; or a scheme of the app's
- * own, which only those without a secret have and which has a dot, as a reversed domain name has.
+ * Checks a redirect URI (RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8.4). It must have https, http on a loopback
+ * address, or a custom scheme of an app. Only clients without a secret may use a custom scheme. It must contain a
+ * dot, as a reversed domain name does.
  */
 export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean }) {
   const fault = commonFault(uri);
@@ -33,7 +37,10 @@ export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean 
 /** Returns whether the URI has a custom scheme, which any app can claim (RFC 8252 section 7.1). */
 export const hasOwnScheme = (uri: string) => !/^https?:/.test(uri);
 
-/** RFC 8252 section 7.2: an app on a device can claim https addresses, but no app can claim a loopback name. */
+/**
+ * Checks a redirect URI of an app on a device. RFC 8252 section 7.2: such an app can claim https addresses, but not
+ * for a loopback host.
+ */
 export function nativeUriFault(uri: string) {
   return LOOPBACK_HTTPS.test(uri)
     ? "Expected http on a loopback address: this client cannot use https there"
@@ -67,10 +74,13 @@ export function originFault(origin: string) {
 const expectedOrigin =
   'Expected an origin, such as "https://app.example.com": a scheme (https, or http on a loopback address), a host, and a port unless it is the default';
 
-/** The host of a URL that was accepted, without its port. */
+/** Returns the host of a valid URL, without its port. */
 export const hostOf = (uri: string) => new URL(uri).hostname;
 
-/** RFC 6749 section 3.1.2.3: the same text; but on loopback addresses any port (RFC 8252 section 7.3). */
+/**
+ * Returns whether the requested redirect URI matches the registered one. Both must be the same text (RFC 6749 section
+ * 3.1.2.3), except that a loopback address may have any port (RFC 8252 section 7.3).
+ */
 export function matchesRedirectUri(registered: string, asked: string): boolean {
   if (registered === asked) return true;
   const portless = (uri: string) =>
@@ -92,7 +102,7 @@ function commonFault(uri: string): string | undefined {
   return undefined;
 }
 
-/** Addresses are compared as texts, so there is one way to write each. */
+/** Addresses are compared as texts, so each address must have the one normal form. */
 function webFault(uri: string): string | undefined {
   const { href, origin } = new URL(uri);
   if (href === uri || (href === `${origin}/` && uri === origin)) return undefined;

@@ -1,10 +1,12 @@
-/** The command line as an OAuth client: known to every platform by itself, so that signing in needs no registration. */
+/**
+ * The OAuth client of the command line. It is built into every platform, so that signing in needs no registration.
+ */
 import type { Scope } from "./scopes.ts";
 
-/** Not random, and so nobody's: clients that are registered get 16 random bytes. */
+/** A fixed id that no registered client can have: registered clients get 16 random bytes. */
 export const COMMAND_LINE_CLIENT_ID = "7472756e6b6c696e65636f6d6d616e64";
 
-/** RFC 8252 section 7.3: at whatever port is free. */
+/** The command line may use any free port (RFC 8252 section 7.3). */
 export const COMMAND_LINE_CALLBACK = "http://127.0.0.1/callback";
 
 export const COMMAND_LINE_SCOPES: readonly Scope[] = [

@@ -1,4 +1,7 @@
-/** The task of looking for a text in the TXT records of a domain. Its key is the client that it is for. */
+/**
+ * The task that searches the TXT records of a domain for a text. Its key is the client_id of the client whose domain
+ * is verified.
+ */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 
@@ -6,7 +9,7 @@ export const dnsCheck = defineTasks({
   kind: "dns-check",
   lanes: ["dns"],
   messages: {
-    /** Answered by `domainChecked` to the client. */
+    /** The worker sends the result as `domainChecked` to the client's actor. */
     findText: {
       lane: "dns",
       input: z.object({

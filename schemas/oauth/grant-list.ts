@@ -1,11 +1,14 @@
-/** The contract of a person's consents to clients, and of the clients' grants. The key is the user's id. */
+/**
+ * Messages of the actor that stores a person's consents to clients, and the grants of these clients. The key is the
+ * user's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id } from "../values.ts";
 import { CLIENTS_PER_PAGE, GRANTS_PER_CLIENT_MAX } from "./limits.ts";
 import { Consent } from "./oauth-grant.ts";
 
-/** A client the person allowed something. */
+/** A client that the person has authorized, with its grants. */
 export const AllowedClient = Consent.extend({
   clientId: Id,
   consentedAt: EpochMs,
@@ -14,7 +17,7 @@ export const AllowedClient = Consent.extend({
 });
 export type AllowedClient = z.infer<typeof AllowedClient>;
 
-/** Behind which consent a page begins: when it was given, and for which client. */
+/** The position after which a page begins: the time of a consent and the id of its client. */
 export const ListCursor = z
   .string()
   .regex(/^\d{1,15}\.[0-9a-f]{32}$/, "Expected a cursor of this list");
@@ -27,12 +30,12 @@ export const grantList = defineContract({
   kind: "grant-list",
   messages: {
     /**
-     * Records a person's consent. For the same accounts it merges with the earlier consent; for other accounts it
-     * replaces that. Refuses with `limit_reached` past CLIENTS_PER_USER_MAX clients.
+     * Records a person's consent. If it is for the same accounts as the earlier consent, both are merged. Otherwise
+     * it replaces the earlier consent. Refuses with `limit_reached` past CLIENTS_PER_USER_MAX clients.
      */
     consent: { input: Consent.extend({ clientId: Id }), reply: Nothing },
     getConsent: { input: Client, reply: z.object({ consent: Consent.nullable() }) },
-    /** The latest consent first, from a cursor on. */
+    /** Lists the authorized clients from a cursor on, the latest consent first. */
     list: {
       input: z.object({ cursor: ListCursor.optional() }),
       reply: z.object({
@@ -40,11 +43,14 @@ export const grantList = defineContract({
         cursor: ListCursor.optional(),
       }),
     },
-    /** Withdraws the client's consent, and revokes its grants by mail. The reply names them. */
+    /**
+     * Withdraws the consent for the client, and revokes the client's grants by mail. Replies with the ids of these
+     * grants.
+     */
     revokeClient: { input: Client, reply: z.object({ grantIds: z.array(Id) }) },
-    /** Records an open grant. From now on, revoking the client ends it. */
+    /** Records an open grant. After this, revoking the client also ends this grant. */
     addGrant: { input: Grant, reply: Nothing },
-    /** Sent by a grant, in case the gateway that opened it died before `addGrant`. */
+    /** Sent by a new grant, so that it is recorded even if the gateway that opened it died before `addGrant`. */
     grantOpened: { input: Grant },
     /** Sent by a grant. */
     grantEnded: { input: Grant },

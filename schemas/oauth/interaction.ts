@@ -1,13 +1,16 @@
-/** The contract of an authorization request that waits for a person to sign in or decide. The key is its uid. */
+/**
+ * Messages of the actor that stores an authorization request while it waits for a person to sign in or decide. The
+ * key is the uid of the request.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Sha256 } from "../values.ts";
 
-/** Bytes of a stored authorization request: several times the longest URL of an HTTP server. */
+/** Limits the bytes of a stored authorization request: several times the longest URL that HTTP servers accept. */
 export const INTERACTION_BYTES_MAX = 64 * 1024;
 
 const Nothing = z.object({});
-/** Hash of the browser in which the request began. No other browser can continue it. */
+/** The hash of the id of the browser in which the request began. No other browser can continue the request. */
 const Browser = z.object({ browserHash: Sha256 });
 
 const InteractionRecord = z
@@ -19,12 +22,12 @@ const InteractionRecord = z
 export const interaction = defineContract({
   kind: "interaction",
   messages: {
-    /** Begins it, or keeps how far it is. */
+    /** Stores a new request, or the progress of an existing one. */
     put: {
       input: Browser.extend({ record: InteractionRecord, expiresAt: EpochMs }),
       reply: Nothing,
     },
-    /** `not_found` when it is over, or began in another browser. */
+    /** Returns the request. Refuses as `not_found` if it has ended, or began in another browser. */
     get: { input: Browser, reply: z.object({ record: InteractionRecord }) },
     end: { input: Nothing, reply: Nothing },
     /** Reminder. */

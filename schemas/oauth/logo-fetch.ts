@@ -1,8 +1,11 @@
-/** The task of fetching a logo of an OAuth client. Its key is the client that it is for. */
+/** The task that fetches the logo of an OAuth client. Its key is the client_id. */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 
-/** Media types of a copy. SVG is left out: a document from our own origin must not hold scripts. */
+/**
+ * Media types of logos that are copied. SVG is excluded, because an SVG document from our origin could contain
+ * scripts.
+ */
 export const LOGO_TYPES = ["image/png", "image/jpeg", "image/webp"] as const;
 export type LogoType = (typeof LOGO_TYPES)[number];
 
@@ -10,7 +13,7 @@ export const logoFetch = defineTasks({
   kind: "logo-fetch",
   lanes: ["fetch"],
   messages: {
-    /** Answered by `fetched` to the client's logo. */
+    /** The worker sends the result as `fetched` to the actor of the client's logo. */
     fetch: { lane: "fetch", input: z.object({ uri: z.string(), attempt: z.int().min(1) }) },
   },
 });

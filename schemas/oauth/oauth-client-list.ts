@@ -1,4 +1,4 @@
-/** The contract of an account's OAuth clients: which there are. The key is the account's id. */
+/** Messages of the actor that stores the list of an account's OAuth clients. The key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { PAGE_ENTRIES_MAX } from "../limits.ts";
@@ -10,12 +10,15 @@ const Client = z.object({ clientId: Id });
 export const oauthClientList = defineContract({
   kind: "oauth-client-list",
   messages: {
-    /** Reserves a place before a client is created. Refuses past the account's limit. */
+    /** Reserves a place in the list before a client is created. Refuses past the account's limit. */
     reserve: { input: Client, reply: Nothing },
     /** Sent by a client. */
     created: { input: Client },
     removed: { input: Client },
-    /** Newest first. A client that is only reserved is among them: whether it is there, it says itself. */
+    /**
+     * Lists the clients, newest first. The list also contains reserved clients, which may not exist yet. The client's
+     * own actor knows whether it exists.
+     */
     list: {
       input: z.object({
         cursor: z.string().max(32).optional(),

@@ -12,19 +12,25 @@ import {
 import { ALL_SCOPES, NEVER_OPTIONAL, Scope } from "./scopes.ts";
 
 const CLIENT_NAME_CHARS_MAX = 100;
-/** Redirect URIs and origins of one list: a client with all its environments has some ten. */
+/** Limits the redirect URIs or origins of one list. A client with several environments has about ten. */
 export const CLIENT_URIS_MAX = 50;
-/** Longer addresses do not fit the query they travel in, beside all else, on the way to common servers. */
+/**
+ * Limits the characters of one address. A longer address would not fit with the other parameters into the query of a
+ * URL that common servers accept.
+ */
 export const CLIENT_URI_CHARS_MAX = 2_048;
-/** Characters of one client's registration, so that all clients of an account fit one answer of some megabytes. */
+/**
+ * Limits the characters of one client's registration, so that all clients of an account fit into one answer of some
+ * megabytes.
+ */
 export const CLIENT_CHARS_MAX = 32_000;
 
 export const GrantType = z.enum(["authorization_code", "refresh_token"]);
 export const AuthMethod = z.enum(["client_secret_basic", "client_secret_post", "none"]);
 
 /**
- * Control characters, invisible ones such as direction marks, and the blank braille pattern. With them a name could
- * look like another or like no name.
+ * Control characters, invisible characters such as direction marks, and the blank braille pattern. They could make a
+ * name look like another name, or like an empty name.
  */
 const UNSEEN = /[\p{Cc}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800\ufff9-\ufffb]/u;
 
@@ -46,7 +52,10 @@ const WebUri = uriWith(webUriFault);
 const ClientUri = uriWith(clientUriFault);
 const Origin = uriWith(originFault);
 
-/** `settingsFaults` decides about custom schemes, which depend on another field. */
+/**
+ * Custom schemes are allowed here. Whether this client may use one depends on another field, which `settingsFaults`
+ * checks.
+ */
 const RedirectUri = uriWith((uri) => redirectUriFault(uri, { isPublic: true }));
 
 function distinct<T extends z.ZodType>(item: T, { min, max }: { min: number; max: number }) {
@@ -100,7 +109,9 @@ export const ClientSettingsPatch = z.object({
 });
 export type ClientSettingsPatch = z.infer<typeof ClientSettingsPatch>;
 
-/** The stored registration. It was validated by the rules at the time of its change, so only its shape is checked. */
+/**
+ * The stored registration. It was validated when it was changed, so only the types of its fields are checked here.
+ */
 export const Registration = z.object({
   clientName: z.string(),
   grantTypes: z.array(GrantType),
@@ -120,12 +131,12 @@ export type Registration = DeepReadonly<z.infer<typeof Registration>>;
 
 export const REGISTRATION_FIELDS = Registration.keyof().options;
 
-/** A field's name as clients write it. */
+/** Returns a field's name in the form that clients send. */
 export const wireName = (field: string) =>
   field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 interface SettingsFault {
-  /** The path on the wire. Empty if the fault concerns all fields together. */
+  /** The path of the field in the form that clients send. Empty if the fault concerns all fields together. */
   path: (string | number)[];
   /** Describes a valid value. */
   text: string;
@@ -133,11 +144,11 @@ interface SettingsFault {
 
 type RedirectUris = Pick<Registration, "redirectUris" | "postLogoutRedirectUris">;
 
-/** A client with a custom scheme is an application on a person's device. */
+/** Returns whether the client has a custom scheme, and so is an application on a person's device. */
 export const isNativeClient = ({ redirectUris, postLogoutRedirectUris }: RedirectUris) =>
   [...redirectUris, ...postLogoutRedirectUris].some(hasOwnScheme);
 
-/** Returns the conflicts between fields that are valid by themselves. */
+/** Returns the conflicts between fields that are valid individually. */
 export function settingsFaults(settings: Registration): SettingsFault[] {
   const { scopes, optionalScopes, tokenEndpointAuthMethod: method } = settings;
   const isPublic = method === "none";
@@ -155,7 +166,7 @@ export function settingsFaults(settings: Registration): SettingsFault[] {
       : `"${scope}" is not in scopes: add it there, or remove it here`;
   });
   const faults = [...uris, ...optional];
-  // Characters count as bytes here: everything but the short name is ASCII.
+  // Characters are counted as if they were bytes, because everything except the short name is ASCII.
   if (JSON.stringify(settings).length > CLIENT_CHARS_MAX) {
     faults.push({
       path: [],

@@ -1,4 +1,6 @@
-/** The contract of an OAuth client: its registration, secrets and domain. The key is its client_id. */
+/**
+ * Messages of the actor that stores an OAuth client: its registration, secrets and domain. The key is its client_id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { PAGE_ENTRIES_MAX } from "../limits.ts";
@@ -7,7 +9,10 @@ import { EpochMs, Id, Sha256 } from "../values.ts";
 import { AUDIT_VALUE_CHARS_MAX, CLIENT_SECRETS_MAX, DNS_ANSWER_CHARS_MAX } from "./limits.ts";
 import { ClientSettings, ClientSettingsPatch, Registration } from "./oauth-client-settings.ts";
 
-/** Private: for members of the account that owns it. Public: for anybody, and for good. */
+/**
+ * `private`: only members of the account that owns the client can use it. `public`: everybody can use it. A public
+ * client can never become private again.
+ */
 export const Visibility = z.enum(["private", "public"]);
 
 export const VerificationStatus = z.enum(["pending", "in_progress", "verified", "failed"]);
@@ -16,19 +21,19 @@ export const VerificationStatus = z.enum(["pending", "in_progress", "verified", 
 export const Verification = z.object({
   status: VerificationStatus,
   host: z.string(),
-  /** The whole text that a TXT record of the host must have. */
+  /** The complete text of the TXT record that the host must have. */
   text: z.string(),
   /** The resolver's last answer, in words for people. */
   lastAnswer: z.string().max(DNS_ANSWER_CHARS_MAX).optional(),
   lastCheckedAt: EpochMs.optional(),
   nextCheckAt: EpochMs.optional(),
   verifiedAt: EpochMs.optional(),
-  /** Since when a record that had been found is not there any more. */
+  /** The time at which a TXT record that existed before was first found missing. */
   missingSince: EpochMs.optional(),
 });
 export type Verification = z.infer<typeof Verification>;
 
-/** A client secret without its hash, which only the authorization server may read. */
+/** A client secret without its hash. Only the authorization server may read the hash. */
 export const SecretEntry = z.object({
   id: Id,
   lastFour: z.string().length(4),
@@ -93,27 +98,33 @@ export const AuditEntry = z.object({
 });
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
-/** A secret's hash, made where the secret was: the secret itself never crosses the bus. */
+/**
+ * The hash of a new secret. The gateway that generated the secret hashes it, so that the secret itself is never sent
+ * over the bus.
+ */
 export const NewSecret = z.object({
   hash: Sha256.meta({ secret: true }),
   lastFour: z.string().length(4),
 });
 
-/** The longest pause between two DNS lookups of a domain, and the time after which they stop. */
+/** `pollMs` is the longest pause between two DNS lookups of a domain. After `windowMs` the lookups stop. */
 export const DomainPace = z.object({ pollMs: z.int().min(1), windowMs: z.int().min(1) });
 
 /** Result of a lookup: the text was found, was missing, or the lookup failed. */
 export const DomainOutcome = z.enum(["found", "absent", "unanswered"]);
 
 const Nothing = z.object({});
-/** A client is unknown to every account but its own. */
+/** The account that a message is for. For every other account than its own, the client does not exist. */
 const Owned = z.object({ accountId: Id });
 const Change = Owned.extend({ by: Author });
 
 export const oauthClient = defineContract({
   kind: "oauth-client",
   messages: {
-    /** Repeating it with the same secret changes nothing; else a client that is known is a conflict. */
+    /**
+     * Creates the client. Repeating the call with the same secret changes nothing. Refuses as `conflict` if the
+     * client exists with another secret.
+     */
     create: {
       input: Change.extend({
         settings: ClientSettings,
@@ -124,7 +135,10 @@ export const oauthClient = defineContract({
       reply: ClientEntry,
     },
     get: { input: Owned, reply: ClientEntry },
-    /** Fields that are left out stay; null takes one away. Naming client_uri asks for its verification anew. */
+    /**
+     * Changes the client. Absent fields keep their values, and null removes a value. If `clientUri` is present, its
+     * domain is verified again.
+     */
     update: {
       input: Change.extend({
         patch: ClientSettingsPatch,
@@ -133,13 +147,13 @@ export const oauthClient = defineContract({
       }),
       reply: ClientEntry,
     },
-    /** Adds a secret beside the present one. Both are valid from now on. */
+    /** Adds a new secret. The present secret stays valid too. */
     addSecret: { input: Change.extend({ secret: NewSecret }), reply: Nothing },
     /** Removes the older of two. */
     removeOldSecret: { input: Change, reply: Nothing },
-    /** Deletes the client at once: its grants find it unknown. The change log stays for AUDIT_KEPT_MS. */
+    /** Deletes the client. Its grants become invalid immediately. The change log stays for AUDIT_KEPT_MS. */
     remove: { input: Change, reply: Nothing },
-    /** Newest first, also of a client that was deleted. */
+    /** Lists the changes, newest first. Works for a deleted client too. */
     listChanges: {
       input: Owned.extend({
         cursor: z.string().max(32).optional(),
@@ -149,8 +163,8 @@ export const oauthClient = defineContract({
     },
 
     /**
-     * For the authorization server alone: the client as it is now, with its secrets' hashes to compare in constant
-     * time. `not_found` when it was deleted or never was.
+     * Returns the client with the hashes of its secrets, which the authorization server compares in constant time.
+     * Only the authorization server may call this. Refuses as `not_found` if the client was deleted or never existed.
      */
     getForAuthorization: {
       input: Nothing,
@@ -160,12 +174,14 @@ export const oauthClient = defineContract({
           .max(CLIENT_SECRETS_MAX),
       }),
     },
-    /** Sent by the authorization server, at most once in SECRET_USED_EVERY_MS for each secret. */
+    /**
+     * Sent by the authorization server when a secret was used, at most once in SECRET_USED_EVERY_MS for each secret.
+     */
     secretUsed: { input: z.object({ secretId: Id }) },
 
     tellAgain,
 
-    /** Sent by a worker. `check` is the number of the lookup. */
+    /** Sent by the worker that looked up the domain. `check` is the number of the lookup. */
     domainChecked: {
       input: z.object({
         check: z.int().min(1),

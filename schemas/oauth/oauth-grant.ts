@@ -1,4 +1,7 @@
-/** The contract of a grant: a person's permission for a client, and its code and tokens. The key is its id. */
+/**
+ * Messages of the actor that stores a grant: a person's permission for a client, with its code and tokens. The key is
+ * the grant's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { tellAgain } from "../tell-again.ts";
@@ -6,7 +9,7 @@ import { Email, EpochMs, Id, Sha256 } from "../values.ts";
 import { ACCOUNTS_PER_GRANT_MAX } from "./limits.ts";
 import { ALL_SCOPES, Scope } from "./scopes.ts";
 
-/** Bytes of the record of one token: its nonce, claims and PKCE challenge. */
+/** Limits the bytes of the record of one token: its nonce, claims and PKCE challenge. */
 export const TOKEN_RECORD_BYTES_MAX = 8 * 1024;
 
 const Scopes = z.array(Scope).max(ALL_SCOPES.length);
@@ -30,7 +33,7 @@ export const GrantEntry = Consent.extend({
 });
 export type GrantEntry = z.infer<typeof GrantEntry>;
 
-/** Data of the authorization server beside a token's hash. The grant does not read it. */
+/** Data of a token that only the authorization server reads. The grant's actor stores it without reading it. */
 const TokenRecord = z
   .record(z.string(), z.unknown())
   .refine((record) => Buffer.byteLength(JSON.stringify(record)) <= TOKEN_RECORD_BYTES_MAX, {
@@ -49,22 +52,24 @@ export type TokenKind = z.infer<typeof TokenKind>;
 
 const Hash = z.object({ hash: Sha256.meta({ secret: true }) });
 const Nothing = z.object({});
-/** Reused: the token had been used before, and the grant is revoked. */
+/** `reused`: the code or token had been used before, and the grant is now revoked. */
 const Outcome = z.object({ outcome: z.enum(["issued", "reused"]) });
 
 export const oauthGrant = defineContract({
   kind: "oauth-grant",
   messages: {
-    /** Makes the grant with its one code. Repeating it with the same code changes nothing. */
+    /** Creates the grant with its one code. Repeating the call with the same code changes nothing. */
     open: {
       input: GrantEntry.omit({ createdAt: true }).extend({ code: GrantToken }),
       reply: Nothing,
     },
-    /** `not_found` once it is revoked or has expired, here and below. */
+    /**
+     * Returns the grant. This call and the calls below refuse as `not_found` if the grant was revoked or has expired.
+     */
     get: { input: Nothing, reply: GrantEntry },
     /**
-     * A token and its grant. `used`: the code was redeemed, or the refresh token was used longer ago than
-     * REFRESH_GRACE_MS.
+     * Returns a token and its grant. `used` means that the code was redeemed, or that the refresh token was used
+     * longer ago than REFRESH_GRACE_MS.
      */
     find: {
       input: Hash.extend({ kind: TokenKind }),
@@ -73,7 +78,10 @@ export const oauthGrant = defineContract({
         token: GrantToken.omit({ hash: true }).extend({ used: z.boolean() }),
       }),
     },
-    /** Issues tokens for the code, once. A second use revokes the tokens of the first. */
+    /**
+     * Issues tokens for the code, only once. If the code is used a second time, the tokens of the first use are
+     * revoked.
+     */
     redeem: {
       input: z.object({
         codeHash: Sha256,
@@ -82,18 +90,21 @@ export const oauthGrant = defineContract({
       }),
       reply: Outcome,
     },
-    /** Gives tokens for a refresh token, and again within REFRESH_GRACE_MS. Later use revokes the grant. */
+    /**
+     * Issues tokens for a refresh token. A repeated use within REFRESH_GRACE_MS issues tokens again; a later use
+     * revokes the grant.
+     */
     refresh: {
       input: z.object({ refreshHash: Sha256, access: GrantToken, refresh: GrantToken }),
       reply: Outcome,
     },
-    /** Revokes one access token. Repeating it changes nothing. */
+    /** Revokes one access token. Repeating the call changes nothing. */
     revokeAccess: { input: Hash, reply: Nothing },
-    /** Ends the grant permanently. Repeating it changes nothing. */
+    /** Ends the grant permanently. Repeating the call changes nothing. */
     revoke: { input: Nothing, reply: Nothing },
     /** Also of a grant that is gone. */
     tellAgain,
-    /** Sent by the person's list after they revoked the client. */
+    /** Sent by the person's grant list after the person revoked the client. */
     consentWithdrawn: { input: Nothing },
     /** Reminder. */
     expire: { input: Nothing },

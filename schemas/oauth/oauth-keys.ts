@@ -1,4 +1,4 @@
-/** The contract of the authorization server's keys, one for a whole cluster. The key is "main". */
+/** Messages of the actor that stores the authorization server's keys, one for a whole cluster. The key is "main". */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs } from "../values.ts";
@@ -14,7 +14,7 @@ const SigningKey = z.object({
 export const OAuthKeys = z.object({
   /** Oldest first. */
   signing: z.array(SigningKey.extend({ createdAt: EpochMs })),
-  /** Secret for form marks and cookies, which only this server reads. */
+  /** The secret for form marks and cookies. Only this server reads them. */
   secret: z.string().meta({ secret: true }),
 });
 export type OAuthKeys = z.infer<typeof OAuthKeys>;
@@ -22,11 +22,11 @@ export type OAuthKeys = z.infer<typeof OAuthKeys>;
 export const oauthKeys = defineContract({
   kind: "oauth-keys",
   messages: {
-    /** Null until somebody offered some. */
+    /** Returns the keys; null until a gateway has offered the first ones. */
     get: { input: z.object({}), reply: z.object({ keys: OAuthKeys.nullable() }) },
     /**
-     * Adds a key where `after` is the newest there is, or none is there and it is null. Everyone hears what holds, the
-     * one who came late too. The secret counts the first time.
+     * Adds a key if `after` is the id of the newest key, or if `after` is null and there is no key. Always replies
+     * with the valid keys, even if another gateway's offer came first. The secret is used only in the first offer.
      */
     offer: {
       input: z.object({

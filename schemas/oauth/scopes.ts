@@ -2,9 +2,12 @@
 import { z } from "zod";
 import { ALL_PERMISSIONS, PERMISSIONS, type Permission } from "../account/permissions.ts";
 
-/** Scopes without access to any account. */
+/** Scopes that give no access to an account. */
 const IDENTITY_SCOPES = ["openid", "email", "offline_access"] as const;
-/** A person cannot decline these alone: the first makes it OpenID Connect, the other asks for refresh tokens. */
+/**
+ * Scopes that a person cannot decline individually. `openid` turns the request into an OpenID Connect request, and
+ * `offline_access` requests refresh tokens.
+ */
 export const NEVER_OPTIONAL: readonly Scope[] = ["openid", "offline_access"];
 
 export type Scope = Permission | (typeof IDENTITY_SCOPES)[number];
@@ -13,7 +16,7 @@ export const ALL_SCOPES: readonly Scope[] = [...ALL_PERMISSIONS, ...IDENTITY_SCO
 
 export const Scope = z.enum(ALL_SCOPES);
 
-/** Id → the text on the consent page. */
+/** The text of each scope on the consent page, by the scope's id. */
 export const SCOPES: Record<Scope, { name: string; category: string; description: string }> = {
   "browser-rendering.read": permission(
     "browser-rendering.read",

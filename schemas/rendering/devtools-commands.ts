@@ -1,4 +1,4 @@
-/** The commands of the DevTools protocol that sessions offer; see cdp-filter.ts for the reasons. */
+/** The commands of the DevTools protocol that sessions offer; cdp-filter.ts explains the reasons. */
 
 /** Domains whose commands act on pages alone. */
 export const PAGE_DOMAINS: ReadonlySet<string> = new Set([
@@ -38,7 +38,7 @@ const FILES = "a session reads and writes no files of its machine";
 const OLD = "it is deprecated; use Fetch";
 const UNBOUNDED = "a recording takes room of the machine without a bound";
 
-/** Refused commands of these domains, with the reason. */
+/** Commands of the page domains that are refused, with the reason. */
 export const REFUSED_COMMANDS: ReadonlyMap<string, string> = new Map([
   ["DOM.setFileInputFiles", FILES],
   ["DOM.getFileInfo", FILES],
@@ -50,7 +50,7 @@ export const REFUSED_COMMANDS: ReadonlyMap<string, string> = new Map([
   ["Network.takeResponseBodyForInterceptionAsStream", OLD],
 ]);
 
-/** Allowed commands of domains that reach beyond pages. */
+/** Commands that are allowed although their domain reaches beyond pages. */
 export const ALLOWED_COMMANDS: ReadonlySet<string> = new Set([
   ...of("Browser", "cancelDownload close getVersion getWindowBounds getWindowForTarget"),
   ...of("Browser", "grantPermissions resetPermissions setContentsSize setDownloadBehavior"),
@@ -69,7 +69,7 @@ export const ALLOWED_COMMANDS: ReadonlySet<string> = new Set([
   ...of("Tracing", "end getCategories recordClockSyncMarker start"),
 ]);
 
-/** Whether a session offers the command, if its parameters are allowed too. */
+/** Returns whether sessions offer the command. Its parameters are checked separately. */
 export function isOffered(method: string): boolean {
   const [domain = ""] = method.split(".", 1);
   if (REFUSED_COMMANDS.has(method)) return false;

@@ -1,47 +1,67 @@
 /** Limits of DevTools sessions. */
 
-/** Sessions of one account at a time, as on the free plan of the public API: each may fill its memory. */
+/**
+ * Maximum running sessions of one account, as on the free plan of the public API. Each session may use its full
+ * memory limit.
+ */
 export const DEVTOOLS_SESSIONS_MAX = 3;
-/** Time that a session stays without a client, as in the public API. */
+/** Default time after which a session without a client ends, as in the public API. */
 export const DEVTOOLS_KEEP_ALIVE_MS = 60_000;
 export const DEVTOOLS_KEEP_ALIVE_MS_MAX = 600_000;
-/** Below this a client that reconnects would find its session gone. */
+/** With a shorter time, the session would end before a client can reconnect. */
 export const DEVTOOLS_KEEP_ALIVE_MS_MIN = 1_000;
-/** The longest session: a browser that runs for hours leaks memory, and a forgotten client would hold it for ever. */
+/**
+ * Maximum duration of a session. A browser that runs for hours leaks memory, and a forgotten client would occupy it
+ * permanently.
+ */
 export const DEVTOOLS_SESSION_MS_MAX = 3_600_000;
-/** Memory of all processes of a session's browser: one renderer at its own limit, and its browser. */
+/**
+ * Memory limit for all processes of a session's browser: enough for one renderer at its own limit and for the browser
+ * process.
+ */
 export const DEVTOOLS_MEMORY_BYTES_MAX = 2_000_000_000;
-/** How often the memory is read: a page fills half a gigabyte in this time. */
+/** Interval between memory checks. A page can allocate half a gigabyte in this time. */
 export const DEVTOOLS_MEMORY_CHECK_MS = 1_000;
-/** Sessions of one worker: together they may take half of the machine's memory, and no more than this. */
+/**
+ * Maximum sessions of one worker. In addition, all sessions together may use at most half of the machine's memory.
+ */
 export const DEVTOOLS_SESSIONS_PER_WORKER_MAX = 8;
-/** Bytes that all pages of a session move, both ways together: a hundred heavy pages. */
+/** Maximum bytes that all pages of a session send and receive together: a hundred heavy pages. */
 export const DEVTOOLS_BYTES_MAX = 2_000_000_000;
-/** How often a worker reports a session and its browser time: the account may exceed its time by as much. */
+/**
+ * Interval at which a worker reports a session and its browser time. The account may exceed its time by one interval.
+ */
 export const DEVTOOLS_RENEW_MS = 10_000;
-/** A session that its worker has not reported for this long has ended with it. */
+/**
+ * If a session was not reported by its worker for this time, it counts as ended, because the worker is assumed dead.
+ */
 export const DEVTOOLS_LAPSE_MS = 3 * DEVTOOLS_RENEW_MS;
-/** Ended sessions that an account can still read. */
+/** Number of ended sessions that an account can still read. */
 export const DEVTOOLS_ENDED_KEPT = 20;
-/** WebSockets of one session at a time: a few programs and viewers beside each other. */
+/** Maximum open WebSockets of one session: enough for several programs at the same time. */
 export const DEVTOOLS_CLIENTS_MAX = 16;
-/** Viewers of live views beside them: people who look on. */
+/** Maximum viewers of live views of one session, in addition to its clients. */
 export const DEVTOOLS_VIEWERS_MAX = 8;
-/** Unclosed streams of one client, such as of PDFs: each is a file of the browser on the worker's disk. */
+/**
+ * Maximum unclosed streams of one client, for example of PDFs. Each is a file of the browser on the worker's disk.
+ */
 export const DEVTOOLS_STREAMS_MAX = 16;
-/** One message of a client: a page's HTML for `setContent`, or a body for a request that it intercepts. */
+/**
+ * Maximum bytes of one message of a client: enough for the HTML of a page in `setContent`, or the body of an
+ * intercepted request.
+ */
 export const DEVTOOLS_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-/** Commands of one client that wait for their answers: the worker remembers each. */
+/** Maximum commands of one client without a response. The worker stores an entry for each. */
 export const DEVTOOLS_COMMANDS_MAX = 10_000;
-/** Pages, workers and frames that one client is attached to: a browser of this memory has fewer. */
+/** Maximum pages, workers and frames to which one client is attached. A browser with this memory limit has fewer. */
 export const DEVTOOLS_ATTACHED_MAX = 2_000;
-/** Host patterns of `guardrails.allowedDomains`, as in the public API. */
+/** Maximum host patterns in `guardrails.allowedDomains`, as in the public API. */
 export const DEVTOOLS_DOMAINS_MAX = 50;
 /** How long the address of a live view is valid, as in the public API. */
 export const LIVE_VIEW_MS = 300_000;
 export const LIVE_VIEW_MS_MAX = 3_600_000;
 export const LIVE_VIEW_MS_MIN = 1_000;
-/** Valid live views of one session: a further one replaces the oldest. */
+/** Maximum valid live views of one session. A further one replaces the oldest. */
 export const LIVE_VIEWS_MAX = 20;
-/** A body of these routes: fifty host names. */
+/** Maximum bytes of a request body of these routes: enough for fifty host names. */
 export const SESSION_BODY_BYTES_MAX = 64 * 1024;

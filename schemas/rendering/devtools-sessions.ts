@@ -1,4 +1,4 @@
-/** The contract of an account's DevTools sessions. The key is the account's id. */
+/** Messages of the actor of an account's DevTools sessions. Its key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
@@ -8,7 +8,10 @@ import {
   LIVE_VIEWS_MAX,
 } from "./devtools-limits.ts";
 
-/** Why a session ended → the number that clients see. The first two are those of the public API. */
+/**
+ * The reasons why a session ended, with the numbers that clients see. The first two are the numbers of the public
+ * API.
+ */
 export const CLOSE_REASONS = {
   NormalClosure: 1,
   BrowserIdle: 2,
@@ -23,19 +26,19 @@ export const CLOSE_REASONS = {
 export type CloseReason = keyof typeof CLOSE_REASONS;
 export const CloseReason = z.enum(Object.keys(CLOSE_REASONS) as CloseReason[]);
 
-/** Id of a target, as Chromium makes them. */
+/** The id of a DevTools target, in the form that Chromium creates. */
 export const TargetId = z.string().regex(/^[\w-]{1,64}$/, "Expected the id of a target");
 
-/** An address that shows a page to its holder until it expires. */
+/** An address that shows a page to everyone who has the address, until it expires. */
 export const LiveView = z.object({ hash: Sha256, targetId: TargetId, expiresAt: EpochMs });
 export type LiveView = z.infer<typeof LiveView>;
 
 export const DevtoolsSession = z.object({
   id: Id,
   startedAt: EpochMs,
-  /** When its worker last reported it. */
+  /** When the session's worker last reported the session. */
   renewedAt: EpochMs,
-  /** Set once its worker has reported it. */
+  /** Set after the first report of the session's worker. */
   isRunning: z.literal(true).optional(),
   keepAliveMs: z.int().min(DEVTOOLS_KEEP_ALIVE_MS_MIN).max(DEVTOOLS_KEEP_ALIVE_MS_MAX),
   ended: z.object({ at: EpochMs, reason: CloseReason }).optional(),
@@ -49,25 +52,31 @@ const Nothing = z.object({});
 export const devtoolsSessions = defineContract({
   kind: "devtools-sessions",
   messages: {
-    /** Counts a new session. `limit_reached` past the limit; repeating it with the same id changes nothing. */
+    /**
+     * Adds a new session. Refuses with `limit_reached` if the account has too many. Repeating the call with the same
+     * id changes nothing.
+     */
     open: {
       input: DevtoolsSession.pick({ id: true, keepAliveMs: true }),
       reply: Nothing,
     },
-    /** Reported by the session's worker while the session runs. A session that has ended stays so. */
+    /**
+     * From the session's worker, repeatedly while the session runs. `hasEnded` is true if the session has already
+     * ended; it stays ended.
+     */
     renew: { input: OfSession, reply: z.object({ hasEnded: z.boolean() }) },
-    /** Notes the end. The first reason stays. */
+    /** Records the end of a session. Only the first reason is kept. */
     end: { input: OfSession.extend({ reason: CloseReason }), reply: Nothing },
     /** The running sessions, the oldest first. */
     list: { input: Nothing, reply: z.object({ sessions: z.array(DevtoolsSession) }) },
-    /** A running session, or one of the latest that ended; `not_found` otherwise. */
+    /** Returns a running session or one of the latest ended sessions; otherwise refuses with `not_found`. */
     get: { input: OfSession, reply: DevtoolsSession },
-    /** `not_found` where the session does not run. */
+    /** Adds a live view. Refuses with `not_found` if the session does not run. */
     addLiveView: {
       input: OfSession.extend({ view: LiveView }),
       reply: Nothing,
     },
-    /** `not_found` where the view or its session is unknown or over. */
+    /** Finds a live view. Refuses with `not_found` if the view is unknown or expired, or its session does not run. */
     findLiveView: { input: OfSession.extend({ hash: Sha256 }), reply: LiveView },
   },
 });

@@ -1,6 +1,6 @@
 /**
- * Messages between gateways and the worker that runs a DevTools session. They are core requests with answers: nobody
- * on a session's subject means that its worker is gone.
+ * Requests from gateways to the worker that runs a DevTools session, and their responses, as NATS core messages. If
+ * no process subscribes to a session's subject, its worker is gone.
  */
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../errors.ts";
@@ -8,16 +8,19 @@ import { EpochMs, Id } from "../values.ts";
 import { DEVTOOLS_DOMAINS_MAX } from "./devtools-limits.ts";
 import { TargetId } from "./devtools-sessions.ts";
 
-/** Workers with room for one more session answer here; one of them gets each request. */
+/**
+ * The subject for starting a session. Workers with room for one more session subscribe to it as a queue group, so one
+ * of them gets each request.
+ */
 export const DEVTOOLS_OPEN = "devtools.open";
 export const sessionSubject = (session: string) => `devtools.session.${session}`;
-/** The two directions of one WebSocket's frames. */
+/** The subjects for the two directions of one WebSocket's frames. */
 export const linkSubjects = (link: string) => ({
   toGateway: `devtools.link.${link}.gateway`,
   toWorker: `devtools.link.${link}.worker`,
 });
 
-/** `example.com`, or with one `*` anywhere. */
+/** A host such as `example.com`, with at most one `*` at any position. */
 export const DomainPattern = z
   .string()
   .max(255)
@@ -59,7 +62,7 @@ export const Target = z.object({
 });
 export type Target = z.infer<typeof Target>;
 
-/** What a worker answers, by request. */
+/** The schemas of a worker's replies, by request. */
 export const SESSION_REPLIES = {
   connect: z.object({}),
   /** The client that connected last. */

@@ -1,5 +1,6 @@
 /**
- * The contract of an account's rendering jobs: calls that continue without their client. The key is the account's id.
+ * Messages of the actor of an account's rendering jobs. A job is a rendering call that continues without its client.
+ * The key of the actor is the account's id.
  */
 import { z } from "zod";
 import { SEALED_CHARS_MAX } from "../apps/limits.ts";
@@ -16,7 +17,7 @@ export type RenderJobStatus = z.infer<typeof RenderJobStatus>;
 
 /** The refusal that the synchronous call would have returned. */
 export const JobError = z.object({
-  /** A name of `ERRORS`; an older version may have had others. */
+  /** A name in `ERRORS`. A stored error of an older version may have another name. */
   code: z.string(),
   message: z.string().max(RENDER_JOB_ERROR_CHARS_MAX),
   details: z.object({
@@ -34,7 +35,7 @@ export const JobResult = z.object({
   bytes: z.int().min(0),
   mediaType: z.string(),
   browserMs: z.int().min(0),
-  /** Status that the page's site answered. */
+  /** HTTP status with which the page's site responded. */
   targetStatus: z.int().optional(),
 });
 export type JobResult = z.infer<typeof JobResult>;
@@ -53,9 +54,9 @@ export const RenderJob = z.object({
 });
 export type RenderJob = z.infer<typeof RenderJob>;
 
-/** The bytes that an account may have in the store. */
+/** The maximum bytes of an account in the store. */
 const BytesMax = z.int().min(0);
-/** A job as its worker names it, and the id of the worker's task. */
+/** The id of a job, and the id of the worker's task that runs it. */
 const ofTask = { id: Id, task: z.string().min(1) };
 const Job = z.object({ id: Id });
 const Nothing = z.object({});
@@ -69,27 +70,32 @@ const newJob = {
 export const renderJobs = defineContract({
   kind: "render-jobs",
   messages: {
-    /** Checks whether a job with such a request may be created now. Refuses as `create` does. */
+    /**
+     * Checks whether a job with a request of this size may be created now. Refuses for the same reasons as `create`.
+     */
     admit: { input: z.object({ ...newJob, hasWebhook: z.boolean() }), reply: Nothing },
-    /** Creates a job whose request is stored. A repeated call returns the first job. */
+    /** Creates a job. Its request must already be stored. A repeated call returns the first job. */
     create: {
       input: z.object({
         ...newJob,
         id: Id,
         call: RenderCall,
         cacheTtlS: z.number().min(0),
-        /** The key of the stored request, sealed: see request-key.ts. */
+        /** The key that encrypts the stored request, in sealed form: see request-key.ts. */
         requestKey: z.string().max(SEALED_CHARS_MAX).optional(),
         webhook: z
           .object({
             url: z.string().max(JOB_WEBHOOK_URL_CHARS_MAX),
-            /** Sealed for OUTGOING_SECRET of the account. */
+            /** The secret of the webhook, sealed under the name OUTGOING_SECRET of the account. */
             secret: z.string().max(SEALED_CHARS_MAX),
           })
           .optional(),
       }),
       reply: RenderJob.extend({
-        /** Present if the job has its request's key. A host of an older version drops the key. */
+        /**
+         * Present if the row stores the key of the request, or if the job needs no key any more. A host of an older
+         * version drops the key.
+         */
         isKeyKept: z.literal(true).optional(),
       }),
     },
@@ -115,14 +121,17 @@ export const renderJobs = defineContract({
           isWanted: z.literal(true),
           call: RenderCall,
           cacheTtlS: z.number().min(0),
-          /** As `create` received it; absent if the request is stored as it came, by an older version. */
+          /** The key as `create` received it. Absent if an older version stored the request without encryption. */
           requestKey: z.string().max(SEALED_CHARS_MAX).optional(),
         }),
       ]),
     },
     /** From a worker: checks whether its task should continue. */
     check: { input: z.object(ofTask), reply: Wanted },
-    /** From a worker, before it stores these bytes of a result. Refuses past the account's bytes. */
+    /**
+     * From a worker, before it stores the result: reserves these bytes in total. Refuses if the account would exceed
+     * its maximum bytes.
+     */
     reserve: {
       input: z.object({ ...ofTask, bytes: z.int().min(0), bytesMax: BytesMax }),
       reply: Nothing,
@@ -135,7 +144,7 @@ export const renderJobs = defineContract({
         error: JobError.optional(),
       }),
     },
-    /** From the queue of webhooks: the job's webhook has arrived, or all its tries have failed. */
+    /** From the queue of webhooks: the job's webhook was delivered, or all attempts to deliver it have failed. */
     webhookEnded: { input: z.object({ id: Id, status: OutgoingStatus }) },
     /** Reminder: removes expired jobs, and queues jobs again whose tasks were lost. */
     tend: { input: Nothing },
@@ -152,7 +161,7 @@ export function jobErrorOf({ code, message, details }: ActorError): JobError {
   return { code, message: text, details: shownDetails(details) };
 }
 
-/** The refusal that a job has failed with. */
+/** Converts the stored error of a failed job to a refusal. */
 export const refusalOfJob = (error: JobError): ActorError =>
   new ActorError(codeOf(error), error.message, shownDetails(error.details));
 

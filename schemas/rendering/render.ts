@@ -1,4 +1,4 @@
-/** Work for the browser workers: a page in, a document or a picture out. */
+/** Tasks for the browser workers: each takes a page and returns a document, a picture or text. */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 import { Id } from "../values.ts";
@@ -6,48 +6,48 @@ import { PAGE_CALLS } from "./http/page-calls.ts";
 import { PdfRequest } from "./http/pdf.ts";
 import { ScreenshotRequest } from "./http/screenshot.ts";
 
-/** Fields of every task, besides the parameters of its page. */
+/** Fields that all tasks share, in addition to the parameters of the page. */
 const taskFields = {
   account: z.string().min(1),
   /** Milliseconds since 1970. */
   deadlineAt: z.int(),
-  /** How long the same request gets the same answer. Absent: it is made anew. */
+  /** Seconds for which the same request gets the same response from the cache. If absent, the cache is not used. */
   cacheTtlS: z.number().min(0).optional(),
 };
 /** The status that the page's site answered; absent for a submitted document. */
 const TargetStatus = z.int().min(100).max(599).optional();
-/** Wall-clock milliseconds a browser was held, up to now. */
+/** Wall-clock milliseconds for which a browser has been in use so far. */
 const BrowserMs = z.int().min(0);
 
-/** Reads a page. The members of the answer's envelope follow the reply, as JSON without its braces. */
+/** Reads a page. After the reply, the worker streams the fields of the response's JSON object, without its braces. */
 const reading = <P extends z.ZodType>({ request }: { request: P }) => ({
   lane: "interactive" as const,
   input: z.object({ ...taskFields, parameters: request }),
   reply: z.object({ browserMs: BrowserMs, bytes: z.int().min(0), status: TargetStatus }),
 });
 
-/** Names of objects that one task removes. */
+/** Maximum number of objects that one task removes. */
 const PURGED_OBJECTS_MAX = 200;
 
 export const render = defineTasks({
   kind: "render",
   lanes: ["interactive", "batch"],
-  // The key is the account: no account waits behind the queue of another.
+  // Accounts take turns: the key of a task is the account, and no account waits behind the queue of another.
   inTurns: true,
   messages: {
-    /** Prints a page. The PDF's bytes follow the reply. */
+    /** Prints a page. After the reply, the worker streams the bytes of the PDF. */
     pdf: {
       lane: "interactive",
       input: z.object({ ...taskFields, parameters: PdfRequest }),
       reply: z.object({
         browserMs: BrowserMs,
-        /** Both are unknown for a PDF whose first bytes leave while it is still being written. */
+        /** `bytes` and `pages` are null for a PDF whose first bytes are sent while it is still being created. */
         bytes: z.int().min(0).nullable(),
         pages: z.int().min(0).nullable(),
         status: TargetStatus,
       }),
     },
-    /** Captures a page. The picture's bytes, or their text in base64, follow the reply. */
+    /** Captures a page. After the reply, the worker streams the bytes of the picture, or their text in base64. */
     screenshot: {
       lane: "interactive",
       input: z.object({ ...taskFields, parameters: ScreenshotRequest }),
@@ -60,9 +60,12 @@ export const render = defineTasks({
     snapshot: reading(PAGE_CALLS.snapshot),
     json: reading(PAGE_CALLS.json),
     accessibilityTree: reading(PAGE_CALLS.accessibilityTree),
-    /** Runs a job of the account that is the task's key. Ends with `ended` to the account's jobs. */
+    /**
+     * Runs a job. The key of the task is the account of the job. At the end, the worker sends `ended` to the
+     * account's jobs.
+     */
     job: { lane: "interactive", input: z.object({ id: Id }) },
-    /** Removes requests and results of jobs from the store. */
+    /** Removes objects from the store: requests and results of jobs. */
     purge: {
       lane: "batch",
       input: z.object({ objects: z.array(z.string()).min(1).max(PURGED_OBJECTS_MAX) }),

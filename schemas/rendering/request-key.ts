@@ -1,13 +1,16 @@
 /**
- * The key that encrypts the stored request of a rendering job or a crawl. The gateway makes one for each. The row of a
- * rendering job keeps it sealed, the request of a crawl begins with it. The role `actors` opens it for the worker that
- * runs the job: a worker of pages from the web must not hold the key that seals all secrets.
+ * The key that encrypts the stored request of a job. The gateway creates one for each job, and the job's row stores
+ * it in sealed form. A process of the role `actors` unseals it for the worker that runs the job. The worker loads
+ * untrusted pages, so it must not hold the key that seals all secrets.
  */
 import { z } from "zod";
 import { SEALED_CHARS_MAX } from "../apps/limits.ts";
 import { Id } from "../values.ts";
 
-/** Core subject; processes of the role `actors` share it as a queue group, and one of them answers. */
+/**
+ * A NATS core subject. All processes of the role `actors` subscribe to it as a queue group, so one of them answers
+ * each request.
+ */
 export const REQUEST_KEY_SUBJECT = "request-key";
 export const REQUEST_KEY_QUEUE = "request-key";
 
@@ -26,8 +29,8 @@ export const RequestKeyAnswer = z.union([
 export type RequestKeyAnswer = z.infer<typeof RequestKeyAnswer>;
 
 /**
- * The name that a job's key is sealed for. No name of a secret has a slash, and each job has its own. Crawls use the
- * same name: hosts of actors of earlier versions open no other, and no crawl has the random id of a rendering job.
+ * The name under which a job's key is sealed. It contains a slash, which no name of a secret does, and it differs for
+ * each job.
  */
 export const requestKeyName = (job: string) => `render-job/${job}`;
 
@@ -49,7 +52,7 @@ export async function encryptRequest(request: Uint8Array, key: string): Promise<
   return Buffer.concat([iv, new Uint8Array(encrypted)]);
 }
 
-/** Rejects where the bytes are not what this key encrypted. */
+/** Decrypts a request. Rejects if the bytes were not encrypted with this key, or were changed. */
 export async function decryptRequest(encrypted: Uint8Array, key: string): Promise<Uint8Array> {
   const bytes = Uint8Array.from(encrypted);
   const iv = bytes.subarray(0, NONCE_BYTES);

@@ -1,4 +1,4 @@
-/** Names in Git repositories: of namespaces, repositories and refs, and what makes each a good one. */
+/** Names of namespaces, repositories and refs, and the rules that make a name valid. */
 import { z } from "zod";
 import {
   NAMESPACE_NAME_CHARS_MAX,
@@ -17,21 +17,21 @@ export const NamespaceName = z
   .max(NAMESPACE_NAME_CHARS_MAX)
   .regex(NAME, `Invalid namespace name: must match ${NAME}`);
 
-/** `x.git` would be `x` to every client that takes the ending off. */
+/** A name must not end with `.git`. Clients remove this ending, so they would take `x.git` for `x`. */
 export const RepoName = z
   .string()
   .max(REPO_NAME_CHARS_MAX)
   .regex(NAME, `Invalid repo name: must match ${NAME}`)
   .refine((name) => !/\.git$/i.test(name), "Invalid repo name: must not end with .git");
 
-/** Names that differ in case alone are the same name. */
+/** Two names that differ only in upper and lower case are the same name. */
 export const folded = (name: string) => name.toLowerCase();
 
-/** Under which the actor of a namespace is found. */
+/** Returns the key of a namespace's actor. */
 export const namespaceKey = (accountId: string, namespace: string) =>
   `${accountId}.${folded(namespace)}`;
 
-/** Random, as the public API has it. */
+/** The id of a repository: random, in the format of the public API. */
 export const RepoId = z
   .string()
   .regex(/^[0-9a-z]{16}$/, "Expected 16 digits or lower-case letters");
@@ -43,13 +43,16 @@ export const ObjectId = z.string().regex(/^[0-9a-f]{40}$/, "Expected 40 lower-ca
 export const ZERO_ID = "0".repeat(40);
 
 /**
- * Refs that no client may change: `replace` would change what objects are for everybody, the next three belong to one
- * working copy of git, and `internal` is ours.
+ * Refs that no client may change. A ref below `replace` would replace an object for all readers. `bisect`,
+ * `rewritten` and `worktree` belong to one working copy of git. `internal` is reserved for this server.
  */
 const HIDDEN_REFS = ["replace", "bisect", "rewritten", "worktree", "internal"];
 const ALLOWED_REFS = `allowed is refs/<name>/<more>, except below ${HIDDEN_REFS.map((name) => `refs/${name}/`).join(", ")}`;
 
-/** Why a ref may not have this name, or undefined. As `git check-ref-format` has it, below what clients may change. */
+/**
+ * Returns why a ref cannot have this name, or undefined if the name is valid. The rules are those of `git
+ * check-ref-format`, and the name must be below a directory that clients may change.
+ */
 export function refNameFault(name: string): string | undefined {
   const [, area] = /^refs\/([^/]+)\/./.exec(name) ?? [];
   if (area === undefined || HIDDEN_REFS.includes(area)) return ALLOWED_REFS;
@@ -60,7 +63,8 @@ export function refNameFault(name: string): string | undefined {
   if (components.length > REF_DEPTH_MAX) {
     return `a ref's name has at most ${REF_DEPTH_MAX} components`;
   }
-  // git-check-ref-format(1), rules 1 to 10; U+FFFD is what broken UTF-8 was read as.
+  // Rules 1 to 10 of git-check-ref-format(1). U+FFFD is refused because the decoder puts it in place of invalid
+  // UTF-8.
   const bad =
     // biome-ignore lint/suspicious/noControlCharactersInRegex: those are among what is refused.
     /[\u0000-\u0020\u007f~^:?*[\\\ufffd]|\.\.|@\{|\.$/.test(name) ||
@@ -77,7 +81,7 @@ export const BranchName = z
     error: "Invalid branch name",
   });
 
-/** A whole ref, or all below one: `refs/heads/main`, `refs/heads/release/*`. */
+/** A whole ref, such as `refs/heads/main`, or all refs below a directory, such as `refs/heads/release/*`. */
 export const ProtectedRef = z
   .string()
   .max(REF_NAME_BYTES_MAX)

@@ -1,4 +1,7 @@
-/** The contract of an account's bytes in repositories, with a limit. The key is the account's id. */
+/**
+ * The contract of the actor that counts an account's bytes in repositories and limits them. The key is the account's
+ * id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
@@ -9,7 +12,10 @@ const Bytes = z.int().min(0);
 const Nothing = z.object({});
 
 export const GitStored = z.object({
-  /** Bytes of packs and large files, each counted once, until the sweep deletes what no repository names. */
+  /**
+   * Bytes of packs and large files, each counted once. A blob that no repository names counts until the sweep deletes
+   * it.
+   */
   bytes: Bytes,
   /** Space reserved for uploads in flight. */
   heldBytes: Bytes,
@@ -24,9 +30,12 @@ export const gitStorage = defineContract({
      * limit.
      */
     hold: { input: z.object({ id: Id, bytes: Bytes, bytesMax: Bytes }), reply: GitStored },
-    /** Reports that the bytes are stored; or that none are, or only bytes that were stored before. */
+    /**
+     * Ends a reservation. `stored` is true if the bytes are now stored; false if none were stored, or only bytes that
+     * were counted before.
+     */
     settle: { input: z.object({ id: Id, bytes: Bytes, stored: z.boolean() }) },
-    /** Counts the bytes of stored objects, many small ones together. */
+    /** Counts the bytes of small uploads, which have no reservation. One message counts many uploads together. */
     add: { input: z.object({ bytes: Bytes }), reply: GitStored },
     /** The sweep reports removed bytes. */
     removed: { input: z.object({ bytes: Bytes }), reply: Nothing },

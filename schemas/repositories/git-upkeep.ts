@@ -1,4 +1,7 @@
-/** The tasks that compact the packs of repositories and delete unnamed packs from the store. */
+/**
+ * The tasks that compact the packs of repositories, find the commits of pushes, and delete unnamed packs from the
+ * store.
+ */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 import { ObjectId } from "./git-names.ts";
@@ -11,16 +14,16 @@ export const gitUpkeep = defineTasks({
   lanes: ["upkeep", "events"],
   messages: {
     /**
-     * Compacts packs of a repository. With `prune` compacts all of them and drops objects that no ref reaches. The
-     * key is the repository's id. The task sends it `upkeepEnded`.
+     * Compacts packs of a repository. With `prune`, compacts all packs and drops objects that no ref reaches. The key
+     * is the repository's id. At its end the task sends `upkeepEnded` to the repository.
      */
     compact: {
       lane: "upkeep",
       input: z.object({ address: RepoAddress, prune: z.boolean() }),
     },
     /**
-     * Looks for the commits that a push brought. The key is the repository's id; `repo-events` of its account hears
-     * `described`.
+     * Finds the commits that a push brought. The key is the repository's id. The task sends them in `described` to
+     * the account's actor `repo-events`.
      */
     describe: {
       lane: "events",
@@ -33,7 +36,10 @@ export const gitUpkeep = defineTasks({
         others: z.array(ObjectId).max(EVENT_OTHERS_MAX),
       }),
     },
-    /** Holds all stored packs against all repositories. The key is PACK_SWEEP. */
+    /**
+     * Compares all stored packs with the packs that repositories name, and deletes those that have long been unnamed.
+     * The key is PACK_SWEEP.
+     */
     sweep: { lane: "upkeep", input: z.object({}) },
   },
 });

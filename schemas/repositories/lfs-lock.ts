@@ -1,4 +1,7 @@
-/** Locks of large files, as Git LFS has them: the messages of a repository about who changes which path. */
+/**
+ * Messages of the actor `repo` about locks of large files, as Git LFS defines them: a lock says which token is
+ * changing a path.
+ */
 import { z } from "zod";
 import { EpochMs, Id } from "../values.ts";
 import {

@@ -9,11 +9,11 @@ export const LfsObject = z.object({
 });
 export type LfsObject = z.infer<typeof LfsObject>;
 
-/** A large file to name. The store keeps it for at least this long from now on. */
+/** A large file that a repository should name. The store keeps the file for at least `heldMs` from now on. */
 export const HeldLfsObject = LfsObject.extend({ heldMs: z.int() });
 export type HeldLfsObject = z.infer<typeof HeldLfsObject>;
 
-/** The blob that holds one. Accounts share none. */
+/** The blob that holds a large file. Accounts do not share blobs. */
 export const lfsBlob = (accountId: string, oid: string) => `git.${accountId}.lfs.${oid}`;
 
 /** The repository's row that names a large file. The sweep keeps files with such a row. */

@@ -1,4 +1,4 @@
-/** The contract of an account's namespaces: which there are. The key is the account's id. */
+/** The contract of the list of an account's namespaces. The key is the account's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs } from "../values.ts";
@@ -20,8 +20,8 @@ export const namespaceList = defineContract({
   kind: "namespace-list",
   messages: {
     /**
-     * Lists a namespace before it is made, so that nobody misses it afterwards. Refuses past the limit. An entry
-     * whose namespace is never made disappears soon.
+     * Adds a namespace to the list before the namespace is created, so that the list never lacks an existing
+     * namespace. Refuses past the limit. If the namespace is never created, its entry disappears soon.
      */
     announce: { input: z.object({ name: NamespaceName }), reply: Nothing },
     /** Lists namespaces in the order of names. */

@@ -31,7 +31,7 @@ export const RepoListing = RepoEntry.pick({
   updatedAt: true,
   lastPushAt: true,
 }).extend({
-  /** Absent in rows stored before listings had it. */
+  /** Absent in rows that were stored before listings had this field. */
   failure: RepoEntry.shape.failure.optional(),
 });
 export type RepoListing = z.infer<typeof RepoListing>;
@@ -55,9 +55,9 @@ export const namespace = defineContract({
      * `conflict`. The claim expires if the repository is never created.
      */
     claim: { input: Named.extend({ listing: RepoListing }), reply: Nothing },
-    /** Refuses where no repository has the name. */
+    /** Refuses with `not_found` if no repository has the name. */
     find: { input: z.object({ name: RepoName }), reply: z.object({ id: RepoId }) },
-    /** Takes the name from its repository, which is removed. Once more changes nothing. */
+    /** Frees the name and removes its repository. A repetition changes nothing. */
     release: { input: z.object({ name: RepoName }), reply: z.object({ id: RepoId }) },
     list: {
       input: z.object({

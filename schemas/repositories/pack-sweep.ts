@@ -1,6 +1,6 @@
 /**
- * The contract of the sweep of packs and large files: which nobody names, and since when. There is one, with the key
- * PACK_SWEEP.
+ * The contract of the actor that records which packs and large files no repository names, and since when. There is
+ * one such actor, with the key PACK_SWEEP.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -15,7 +15,7 @@ const Nothing = z.object({});
 export const SweptFamily = z.enum(["pack", "lfs"]).default("pack");
 export type SweptFamily = z.output<typeof SweptFamily>;
 
-/** A stored pack or large file as it was seen: written anew it has another sequence. */
+/** A stored pack or large file, as a sweep found it. If the blob is stored again, it has another sequence. */
 export const StoredPack = z.object({
   family: SweptFamily,
   accountId: Id,
@@ -28,28 +28,31 @@ const StoredPacks = z.array(StoredPack).max(PACK_SWEEP_BATCH);
 export const packSweep = defineContract({
   kind: "pack-sweep",
   messages: {
-    /** There are packs: from now on they are swept. Once more changes nothing. */
+    /** Reports that packs exist. From then on a sweep runs regularly. A repetition changes nothing. */
     begin: { input: Nothing },
-    /** Returns the actor's time, for a sweep that is about to read which packs are named. */
+    /** Returns the actor's current time. A sweep calls this before it reads which packs the repositories name. */
     observe: { input: Nothing, reply: z.object({ at: EpochMs }) },
     /**
-     * Condemns packs that no repository names. Returns those whose grace period is over, which can be deleted now.
-     * They cannot be held until they are `removed`.
+     * Condemns packs that no repository names. Returns the packs whose grace period is over: the caller can delete
+     * them now. Nobody can hold such a pack until `removed` has reported it.
      */
     condemn: {
       input: z.object({
-        /** From `observe`: all of them were looked for after it. */
+        /** The time from `observe`. The sweep read after this time that no repository names these packs. */
         observedFrom: EpochMs,
         packs: StoredPacks,
       }),
       reply: z.object({ removable: StoredPacks }),
     },
-    /** Packs whose removal was ordered but not confirmed. The process that was to remove them may have died. */
+    /**
+     * Returns the packs whose removal was ordered but not confirmed. The process that should remove them may have
+     * died.
+     */
     listRemovable: { input: Nothing, reply: z.object({ removable: StoredPacks }) },
     removed: { input: z.object({ packs: StoredPacks }), reply: Nothing },
     /**
-     * Keeps these blobs from removal for PACK_HELD_MS. The caller then checks whether they exist. Refuses with `busy`
-     * while one of them is being removed.
+     * Holds blobs: none of them is removed for PACK_HELD_MS. The caller must then check whether the blobs exist.
+     * Refuses with `busy` while one of them is being removed.
      */
     hold: {
       input: z.object({

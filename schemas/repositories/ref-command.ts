@@ -13,11 +13,14 @@ interface RefStanding {
   protectedRefs: readonly string[];
   /** The ref of the default branch. */
   head: string;
-  /** The new value keeps all commits of the old one. */
+  /** True if the new value keeps all commits of the old one, so that the command is a fast-forward. */
   isForward: boolean;
 }
 
-/** The result of one command of a push, as a letter, so that the answer to REFS_MAX commands can be kept. */
+/**
+ * The result of one command of a push, as a letter. With letters, the reply to a push of REFS_MAX commands is small
+ * enough to be kept.
+ */
 export const REF_RESULTS = {
   o: "ok",
   f: "fetch first",
@@ -37,7 +40,7 @@ export const REF_RESULTS = {
 } as const;
 export type RefResult = keyof typeof REF_RESULTS;
 
-/** Returns the text that a client shows beside the ref. For an invalid name it names valid ones. */
+/** Returns the text that a client shows beside the ref. For an invalid name, the text says which names are valid. */
 export function refResultText(result: RefResult, ref: string): string {
   const fault = result === "n" ? refNameFault(ref) : undefined;
   return fault === undefined ? REF_RESULTS[result] : `${REF_RESULTS.n}: ${fault}`;

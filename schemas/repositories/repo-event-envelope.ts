@@ -19,7 +19,7 @@ const Source = (type: "artifacts" | "artifacts.repo") =>
   z.object({ type: z.literal(type), namespace: z.string(), repoName: z.string() });
 const Metadata = z.object({
   accountId: Id,
-  /** Null in lists, which have no subscription. */
+  /** Null in lists of events, which belong to no subscription. */
   eventSubscriptionId: z.string().nullable(),
   eventSchemaVersion: z.literal(1),
   eventTimestamp: Time,
@@ -42,7 +42,7 @@ const ofRepo = <T extends string, P extends z.ZodType>(type: T, payload: P) =>
 export const RepoEventEnvelope = z.discriminatedUnion("type", [
   ofAccount("created", Repo),
   ofAccount("deleted", Repo),
-  /** The source is the origin; the payload names the new fork. */
+  /** `source` is the repository that was forked; `payload` names the new fork. */
   ofAccount("forked", Repo.extend({ namespace: z.string(), repoName: z.string() })),
   ofAccount("imported", Repo.extend({ sourceUrl: z.string(), branch: z.string().nullable() })),
   ofRepo(

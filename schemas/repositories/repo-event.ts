@@ -1,4 +1,4 @@
-/** One event of a repository: as it is reported, and as the account keeps it. */
+/** One event of a repository, in two forms: as the repository reports it, and as the account stores it. */
 import { z } from "zod";
 import { EpochMs } from "../values.ts";
 import { NamespaceName, ObjectId, RepoId, RepoName } from "./git-names.ts";
@@ -18,14 +18,17 @@ const About = z.object({
 });
 const about = { about: About.optional() };
 
-/** Zeros for a missing value: before a creation or after a deletion. */
+/**
+ * The change of one ref. A missing object id is written as zeros: `before` of a new ref, and `after` of a deleted
+ * ref.
+ */
 export const RefChange = z.object({ ref: z.string(), before: z.string(), after: z.string() });
 export type RefChange = z.infer<typeof RefChange>;
 
 const Person = z.object({ name: z.string(), email: z.string() });
 /** The new commits of a ref. */
 export const PushedCommits = z.object({
-  /** The newest, the oldest of those first. */
+  /** The newest of the new commits, ordered from the oldest to the newest. */
   commits: z
     .array(
       z.object({
@@ -71,16 +74,16 @@ const single = [
 /** Push options of the client. */
 const options = z.array(z.string()).optional();
 
-/** The event as its sender reports it. */
+/** An event as the repository or a gateway reports it. */
 export const RepoEvent = z.discriminatedUnion("type", [
   ...single,
   z.object({
     ...Of,
     type: z.literal("pushed"),
     refs: z.array(RefChange).max(EVENT_REFS_MAX),
-    /** Total number of refs; `refs` are the first of them. */
+    /** Total number of changed refs. `refs` has only the first EVENT_REFS_MAX of them. */
     refsTotal: z.int().min(1),
-    /** Values of other refs before the push. Commits that they lead to are not new. */
+    /** Values that other refs had before the push. Commits that can be reached from these values are not new. */
     others: z.array(ObjectId).max(EVENT_OTHERS_MAX).default([]),
     options,
   }),

@@ -1,4 +1,7 @@
-/** The contract of an account's repository events, in order, for subscribers. The key is the account's id. */
+/**
+ * The contract of the actor that stores an account's repository events in order and sends them to subscribers. The
+ * key is the account's id.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { NamespaceName, RepoName } from "./git-names.ts";
@@ -6,7 +9,7 @@ import { EVENTS_LISTED_MAX } from "./limits.ts";
 import { PushedCommits, RepoEvent, RepoEventType } from "./repo-event.ts";
 import { RepoEventEnvelope } from "./repo-event-envelope.ts";
 
-/** Which events: of these types, of one namespace or repository where it is named. */
+/** Selects events by type, and by namespace and repository if the filter names them. */
 export const RepoEventFilter = z.object({
   types: z.array(RepoEventType).min(1).max(RepoEventType.options.length),
   namespace: NamespaceName.optional(),
@@ -25,7 +28,7 @@ export const RepoEventSubscriber = z.object({
 export const REPO_HAPPENED = "repoHappened";
 export const RepoHappened = z.object({
   events: z.array(RepoEventEnvelope).min(1),
-  /** The numbers of these events in the account. */
+  /** The number of each event, counted in its account. */
   numbers: z.array(z.int().min(1)).optional(),
 });
 export type RepoHappened = z.infer<typeof RepoHappened>;
@@ -43,7 +46,7 @@ export const repoEvents = defineContract({
         events: z.array(z.object({ number: z.int().min(1), pushed: PushedCommits.nullable() })),
       }),
     },
-    /** Lists events after a number, oldest first, or from the oldest kept event. */
+    /** Lists the events with numbers above `after`, the oldest first, without those that were deleted already. */
     list: {
       input: z.object({ after: z.int().min(0), limit: z.int().min(1).max(EVENTS_LISTED_MAX) }),
       reply: z.object({
@@ -52,7 +55,10 @@ export const repoEvents = defineContract({
         last: z.int().min(0),
       }),
     },
-    /** Subscribes from now on. A known name replaces its subscription and continues after its last event. */
+    /**
+     * Subscribes to events from now on. For a known `id`, replaces the subscription, which continues after its last
+     * event.
+     */
     subscribe: {
       input: z.object({
         id: SubscriptionId,
@@ -65,7 +71,8 @@ export const repoEvents = defineContract({
     unsubscribe: { input: z.object({ id: SubscriptionId }), reply: Nothing },
 
     /**
-     * Both by mail, from an app (its name is in the id): apps are bounded themselves. Null: it follows nothing more.
+     * Subscribes an app by a send without reply; unsubscribes it if `filter` is null. The app's name is in `id`.
+     * EVENT_SUBSCRIPTIONS_MAX does not apply, because the number of apps has its own limit.
      */
     follow: {
       input: z.object({
@@ -75,7 +82,10 @@ export const repoEvents = defineContract({
       }),
     },
 
-    /** Reminders: a push was not described in time; more events wait for delivery. */
+    /**
+     * Reminders. `describeLate`: the commits of a push were not found in time. `tellMore`: more events wait for
+     * delivery.
+     */
     describeLate: { input: Nothing },
     tellMore: { input: Nothing },
   },

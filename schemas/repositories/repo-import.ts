@@ -1,4 +1,4 @@
-/** The task that brings a public repository here. */
+/** The task that imports a public repository. */
 import { defineTasks } from "../contract.ts";
 import { RepoAddress, RepoOrigin } from "./repo.ts";
 
@@ -6,7 +6,10 @@ export const repoImport = defineTasks({
   kind: "repo-import",
   lanes: ["import"],
   messages: {
-    /** The key is the repository's id, which is made and empty. It hears `importEnded`. */
+    /**
+     * Imports into a repository that exists and is empty. The key is the repository's id. At its end the task sends
+     * `importEnded` to the repository.
+     */
     fetch: { lane: "import", input: RepoOrigin.extend({ address: RepoAddress }) },
   },
 });

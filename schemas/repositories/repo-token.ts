@@ -1,4 +1,6 @@
-/** The contract that finds a repository by the public id of one of its tokens. The key is `repoTokenKey`. */
+/**
+ * The contract of the actor that finds a repository by the public id of one of its tokens. The key is `repoTokenKey`.
+ */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs } from "../values.ts";
@@ -15,7 +17,7 @@ export const repoToken = defineContract({
     issue: { input: z.object({ repoId: RepoId, forgetAt: EpochMs }), reply: Nothing },
     /** Refuses where it is unknown. */
     find: { input: Nothing, reply: z.object({ repoId: RepoId }) },
-    /** Reminder: the token has long been of no use to anybody. */
+    /** Reminder: the token expired long ago, so its record is deleted. */
     forget: { input: Nothing },
   },
 });

@@ -70,13 +70,13 @@ export type RepoEntry = z.infer<typeof RepoEntry>;
 
 /** The origin of an import. */
 export const RepoOrigin = z.object({
-  /** https, without user and password. */
+  /** An https address without user and password. */
   url: z.string().max(IMPORT_URL_CHARS_MAX),
-  /** The only branch to import, if it is named. */
+  /** The only branch to import; null imports all refs. */
   branch: z.string().nullable(),
-  /** The number of commits of each line of history. */
+  /** The number of commits to import from each line of history; null imports all. */
   depth: z.int().min(1).max(IMPORT_DEPTH_MAX).nullable().default(null),
-  /** Pushes are refused from its end on. */
+  /** True if the repository refuses pushes after the end of the import. */
   readOnly: z.boolean(),
 });
 export type RepoOrigin = z.infer<typeof RepoOrigin>;
@@ -99,7 +99,9 @@ export const packBlob = (accountId: string, sha256: string) => `git.${accountId}
 /** The repository's row that names a pack. The sweep keeps packs with such a row. */
 export const packRow = (sha256: string) => `pack.${sha256}`;
 
-/** One ref's change in a push: `<old> <new> <ref>`, zeros where there is none, as in git's own protocol. */
+/**
+ * The change of one ref in a push: `<old> <new> <ref>`. As in git's own protocol, zeros stand for a missing object.
+ */
 const Command = z.string().regex(/^[0-9a-f]{40} [0-9a-f]{40} [^\0]{1,1024}$/);
 const Commands = z
   .array(Command)
@@ -113,7 +115,7 @@ const utf8 = new TextEncoder();
 export const commandsBytes = (commands: readonly string[]) =>
   utf8.encode(JSON.stringify(commands)).length;
 
-/** Push options, `git push -o`, for the subscribers of the push. */
+/** Push options (`git push -o`), which the subscribers of the push receive. */
 const PushOptions = z
   .array(z.string().max(PUSH_OPTION_CHARS_MAX))
   .max(PUSH_OPTIONS_MAX)
@@ -142,7 +144,7 @@ export const RepoToken = z.object({
 export type RepoToken = z.infer<typeof RepoToken>;
 
 const TOKEN_ID_CHARS = 16;
-/** A token's public id follows from its hash, so that its holder can find it. */
+/** Computes a token's public id from its hash, so that the row of a token can be found by the token itself. */
 export function repoTokenId(secretHash: string): string {
   const id = BigInt(`0x${secretHash}`) % 36n ** BigInt(TOKEN_ID_CHARS);
   return id.toString(36).padStart(TOKEN_ID_CHARS, "0");
@@ -158,13 +160,13 @@ const NewToken = z.object({
 const ManifestCursor = z.object({ version: Version, row: z.int().min(-1).max(REF_ROWS) });
 export type ManifestCursor = z.infer<typeof ManifestCursor>;
 
-/** Commits whose parents are not here, as git's own file `shallow` names them. */
+/** Commits whose parents are not in the repository, as in git's file `shallow`. */
 const Shallow = z.array(ObjectId).max(REPO_SHALLOW_MAX);
 
 /** The depth of the directory tree; absent when it was not measured. */
 const TreeDepth = z.int().min(0).max(TREE_DEPTH_MAX);
 
-/** Size limit of the repository, as the calling gateway has it set; REPO_BYTES_MAX when absent. */
+/** The size limit of the repository that the calling gateway is configured with; REPO_BYTES_MAX when absent. */
 const RepoBytes = z.int().min(0).optional();
 
 /** Names of some refs with their values. */
@@ -173,14 +175,14 @@ export const RefTable = z.record(z.string(), z.string());
 export const repo = defineContract({
   kind: "repo",
   messages: {
-    /** Makes it, with its first token. A second time is a conflict. */
+    /** Creates the repository with its first token. Refuses a second creation with `conflict`. */
     create: {
       input: RepoAddress.extend({
         ...RepoSettings.shape,
         source: z.string().nullable(),
         status: RepoStatus.exclude(["failed"]),
         token: NewToken.optional(),
-        /** The first content, as a fork has it. */
+        /** The first content of the repository, if it is a fork. */
         content: z
           .object({
             refs: z.array(z.tuple([z.string(), z.string()])).max(REFS_MAX),
@@ -189,7 +191,7 @@ export const repo = defineContract({
           })
           .optional(),
         shallow: Shallow.optional(),
-        /** The origin of its content, if its status is `importing`. */
+        /** The origin of the content, if the status is `importing`. */
         origin: RepoOrigin.optional(),
       }),
       reply: RepoEntry,
@@ -202,7 +204,7 @@ export const repo = defineContract({
     importEnded: {
       input: z.object({
         failure: z.string().nullable(),
-        /** The parts that could not be imported, although the repository is ready. */
+        /** Describes the parts that could not be imported, although the repository is ready. */
         lacking: z.string().nullable().optional(),
         readOnly: z.boolean(),
       }),
@@ -216,27 +218,27 @@ export const repo = defineContract({
       reply: RepoEntry,
     },
     /**
-     * Removes the repository at once. Its rows go soon after, its packs with the next sweep. A repetition changes
+     * Removes the repository. Its rows are deleted soon after, its packs by a later sweep. A repetition changes
      * nothing.
      */
     remove: { input: Nothing, reply: Nothing },
-    /** The namespace has released its name. */
+    /** The namespace reports that it has released the repository's name. The repository is then removed. */
     nameReleased: { input: Nothing },
 
     /**
-     * Lists changes of refs and packs since `after`; `{ version: 0, row: -1 }` starts from the beginning. Until
-     * `done`, ask again with the reply's cursor. A part alone is no state that ever existed.
+     * Lists changes of refs and packs since `after`; `{ version: 0, row: -1 }` starts from the beginning. The caller
+     * repeats the request with the reply's cursor until `done`. A single page may mix refs of several versions.
      */
     manifest: {
       input: z.object({
         address: RepoAddress,
         after: ManifestCursor,
-        /** The version of the packs that the reader has. */
+        /** The version up to which the reader has all packs. */
         packsAfter: Version,
       }),
       reply: z.object({
         version: Version,
-        /** Objects can only have gone away where it is another. */
+        /** Increases when objects may have been deleted. */
         generation: Version,
         head: z.string(),
         readOnly: z.boolean(),
@@ -254,7 +256,7 @@ export const repo = defineContract({
       }),
     },
 
-    /** A part of a push that is too large for one message; the parts are numbered from 0. */
+    /** Stores a part of a push that is too large for one message. The parts are numbered from 0. */
     stage: {
       input: z.object({
         push: Id,
@@ -267,8 +269,9 @@ export const repo = defineContract({
       reply: Nothing,
     },
     /**
-     * Checks a push against the current refs, and applies its changes with its packs. Nothing else changes refs or
-     * adds packs. The packs are stored, and complete together with those of `generation`.
+     * Checks a push against the current refs, and applies its changes together with its packs. After `create`, no
+     * other message changes refs or adds objects. The packs must be stored, and must be complete together with the
+     * packs of `generation`.
      */
     swap: {
       input: z.object({
@@ -301,8 +304,8 @@ export const repo = defineContract({
       }),
     },
     /**
-     * Puts packs in the place of others that hold the same objects; where `prune`, all that is needed of them.
-     * Refuses with `conflict` where one of them, or of `kept`, is not there any more, or for `prune` where anything
+     * Replaces packs by others that hold the same objects or, with `prune`, only the objects that refs reach. Refuses
+     * with `conflict` if a pack of `replaced` or `kept` no longer exists. With `prune`, refuses also if anything
      * changed since `version`.
      */
     compact: {
@@ -311,16 +314,16 @@ export const repo = defineContract({
         generation: Version,
         replaced: z.array(Sha256).min(1).max(SWAP_PACKS_MAX),
         packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
-        /** Packs that stay and hold objects of the replaced ones. */
+        /** Packs that stay. They hold objects of the replaced packs that the new packs omit. */
         kept: z.array(Sha256).max(SWAP_PACKS_MAX).optional(),
         prune: z.boolean(),
-        /** The depth as measured at `version`. */
+        /** The depth of the directory tree, as it was measured at `version`. */
         treeDepth: TreeDepth.optional(),
       }),
       reply: z.object({ version: Version }),
     },
 
-    /** Which of these large files it has, and how much more it takes. */
+    /** Returns which of these large files the repository has, and how much more it can store. */
     findLfsObjects: {
       input: z.object({
         address: RepoAddress,
@@ -347,7 +350,7 @@ export const repo = defineContract({
       }),
       reply: Nothing,
     },
-    /** Lists all large files by their ids. */
+    /** Lists all large files in the order of their ids. */
     listLfsObjects: {
       input: z.object({ after: Sha256.optional() }),
       reply: z.object({ objects: z.array(LfsObject), more: z.boolean() }),
@@ -359,9 +362,9 @@ export const repo = defineContract({
     prune: { input: Nothing, reply: Nothing },
     /** The upkeep reports its end. */
     upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
-    /** Reports a push that found no room. A prune may free some. */
+    /** Reports that a push was refused for lack of space. The repository is then pruned, which may free space. */
     roomLacked: { input: Nothing },
-    /** Reminder: there may be packs to put together. */
+    /** Reminder: the repository may have packs to compact. */
     upkeepDue: { input: Nothing },
 
     mintToken: { input: NewToken, reply: RepoToken },
@@ -377,7 +380,7 @@ export const repo = defineContract({
         total: z.int().min(0),
       }),
     },
-    /** `revoked` is false where it was already. */
+    /** `revoked` is false if the token was revoked before. */
     revokeToken: {
       input: z.object({ id: RepoTokenId }),
       reply: z.object({ revoked: z.boolean() }),
@@ -388,7 +391,7 @@ export const repo = defineContract({
       reply: z.object({ id: RepoTokenId, scope: RepoTokenScope, expiresAt: EpochMs }),
     },
 
-    /** Reminder: a fork that was begun is not there. */
+    /** Reminder: the fork was not completed in time. */
     giveUp: { input: Nothing },
     /** Reminders: drop abandoned staged pushes; delete the next rows of a removed repository. */
     dropStaged: { input: Nothing },

@@ -42,7 +42,7 @@ describe("broken backups", function () {
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  /** Runs a command and kills it as soon as the condition holds. */
+  /** Runs a command and kills its process as soon as `isSo` returns true. */
   async function killWhen(parameters: string[], url: string, isSo: () => Promise<boolean>) {
     const main = join(REPOSITORY, "scripts/trunkline.ts");
     const running = spawn(process.execPath, [main, ...parameters], {
@@ -81,7 +81,7 @@ describe("broken backups", function () {
       const whole = await trunkline(["admin", "backup", path], url);
       expect(whole.code, whole.stderr).to.equal(0);
       await bus.close();
-      // The servers are called test-0 to test-2.
+      // The names of the servers are test-0 to test-2, so the last character is the server's index.
       const server = cluster.servers[Number(placed?.leader?.at(-1))];
       await server?.kill();
       await until(
@@ -159,7 +159,7 @@ describe("broken backups", function () {
 
   it("a restore that fails leaves the bus empty", async () => {
     const path = join(folder, "killed");
-    // This server's message limit is smaller than messages of the backup.
+    // This server accepts only messages up to 400 KB, and the backup contains larger ones.
     await using small = await startNats({ config: "max_payload: 400KB" });
     const { code, stderr } = await trunkline(["admin", "restore", path], small.url);
     expect(code).to.equal(1);

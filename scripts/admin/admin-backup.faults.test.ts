@@ -14,11 +14,11 @@ import { BackupFolder } from "./backup/backup-folder.ts";
 import { restoreBackup } from "./backup/restore-backup.ts";
 import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
 
-/** Calls of the load before each backup. */
+/** Number of calls that the load makes before each backup. */
 const CALLS = 2_000;
 /** Few enough that the backup gets some of the processors, and ends. */
 const CLIENTS = 120;
-/** Wall clock and monotonic clock are read one after the other. */
+/** Tolerance between the wall clock and the monotonic clock, because they are read one after the other. */
 const CLOCKS_MS = 5;
 
 describe("backup under load", function () {
@@ -36,7 +36,8 @@ describe("backup under load", function () {
       await using scene = await FaultScene.start({ seed, hosts: 2, buckets, clients: CLIENTS });
       const folder = new BackupFolder(path);
       using _ = await folder.prepare();
-      // The second backup adds to the first, and no longer holds messages that were removed meanwhile.
+      // The second backup in the same folder adds to the first one, and no longer lists messages that were removed
+      // meanwhile.
       for (let round = 1; round <= 3; round++) {
         const goal = scene.load.history.length + CALLS;
         await until("calls", () => scene.load.history.length >= goal, 60_000);
@@ -64,7 +65,7 @@ describe("backup under load", function () {
   }
 });
 
-/** Restores the newest backup and returns descriptions of its faults. */
+/** Restores the newest backup and describes every fault of the restored data. */
 async function problemsOf(parts: {
   path: string;
   history: Add[];
@@ -83,7 +84,7 @@ async function problemsOf(parts: {
   await host.ready;
   const load = await FaultLoad.connect({ urls: [nats.url], random: new SeededRandom(1) });
   try {
-    // There may be more calls than a function takes arguments.
+    // Not `push(...history)`: there may be more calls than a function takes arguments.
     for (const call of history) load.history.push(call);
     for (const [id, sent] of sentBefore) load.entries.set(id, sent);
     for (let sent = 0; sent < sentDuring; sent++) load.failures.push("sent during the backup");
@@ -97,8 +98,8 @@ async function problemsOf(parts: {
 }
 
 /**
- * Returns the calls that a backup may contain. Calls answered before its moment have their answers, calls started
- * before its end have an unknown outcome, and later calls are absent.
+ * Returns the calls that a backup may contain. Calls answered before the moment of the backup have their answers.
+ * Calls started before the end of the backup's pause have an unknown outcome. Later calls are absent.
  */
 function knownAt(history: readonly Add[], { backup, pausedMs }: BackupResult): Add[] {
   const moment = Date.parse(backup.moment) - (Date.now() - performance.now());

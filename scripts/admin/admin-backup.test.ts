@@ -21,7 +21,7 @@ import { readMessages } from "./backup/read-stream.ts";
 import { restoreBackup } from "./backup/restore-backup.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** Far more often than any host renews its lease. */
+/** Interval of lease writes in this test. A real host renews its lease far less often. */
 const LEASES_EVERY_MS = 10;
 
 describe("admin backup and restore", function () {
@@ -203,7 +203,7 @@ describe("admin backup and restore", function () {
         stderr:
           "Cannot restore: the bus is not empty: it has MAIL; expected a bus without streams, such as that of a new data folder",
       });
-      // Leaves the bus as a killed restore does.
+      // Leaves the restore's mark on the bus, as a killed restore does.
       await streams.add({ name: RESTORE_MARK, subjects: ["restoring"] });
       expect((await restore()).code).to.equal(0);
       expect((await contentOf(bus)).map(({ payload }) => payload)).to.deep.equal(["value"]);
@@ -342,7 +342,7 @@ async function run(
   }
 }
 
-/** All messages of all streams but the cache. */
+/** Returns all messages of all streams except those of the cache. */
 async function contentOf(bus: Bus) {
   const content = [];
   for await (const info of bus.jetstream.streams.list()) {

@@ -5,7 +5,7 @@ import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
-/** Bytes of a megabyte in the decimal unit of disk sizes. */
+/** Bytes of a megabyte. Disk sizes use this decimal unit. */
 const MB = 1_000_000;
 
 export async function adminBackup(

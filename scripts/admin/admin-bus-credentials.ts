@@ -1,6 +1,6 @@
 /**
- * `trunkline admin bus-credentials <folder>`: creates a bus user for each role, and the servers' configuration of these
- * users.
+ * `trunkline admin bus-credentials <folder>`: creates a bus user for each role, and the configuration of these users
+ * for nats-server.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -10,12 +10,15 @@ import { SERVER_PART, serverPart } from "../bus-users/server-part.ts";
 import { REPOSITORY } from "../tools.ts";
 import { UsageError } from "./usage-error.ts";
 
-/** The first line of a file from this command; the command may replace such a file. */
+/**
+ * The first line of a configuration file that this command wrote. The command replaces only a file that begins with
+ * this line.
+ */
 const OURS = "# The users of the bus and their permissions.";
 
 /**
- * Creates the missing files of the folder. Keeps existing seeds. Always writes the servers' part, because each version
- * has its own permissions. Prints the outcome for each file.
+ * Creates the missing files of the folder and keeps existing seeds. Always writes the servers' configuration of the
+ * users, because each version has its own permissions. Prints the outcome for each file.
  */
 export async function adminBusCredentials(
   [name, ...surplus]: readonly string[],

@@ -1,4 +1,4 @@
-/** The commands for operators, with a line of help for each. */
+/** The commands for operators, each with one line of help. */
 export const ADMIN_COMMANDS: readonly string[] = [
   "  admin shards                    list the hosts with their leases and shards",
   "  admin tasks                     count the waiting and running tasks of each lane",

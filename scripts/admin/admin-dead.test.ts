@@ -179,7 +179,7 @@ describe("admin dead", function () {
     const refused = await retryDeadLetter(world.bus, found).catch((error: unknown) => error);
     expect(refused).to.be.instanceOf(WriteRefused);
     await jetstream.streams.purge(STREAMS.tasks, { filter: task.subject });
-    // The claim of the refused retry ends within a second.
+    // The refused retry's claim on the letter expires within a second.
     const retry = () => retryDeadLetter(world.bus, found).then(() => true);
     await until("the retry", () => retry().catch(() => false));
     expect(await letters()).to.equal(0);
@@ -228,7 +228,7 @@ describe("admin dead", function () {
     await until("the letters", async () => (await letters()) === 3);
     const { stdout } = await run("retry", "--all");
     expect(stdout.trimEnd().split("\n")).to.have.length(3);
-    // The retried letters are refused again.
+    // The actors refuse the retried letters again, so three new letters are stored.
     await until("new letters", async () => (await letters()) === 3);
     const dropped = await run("drop", "4");
     expect(dropped.stdout).to.match(/^4 {2}counter\.[xyz] {2}stumble {2}dropped\n$/);
@@ -257,7 +257,7 @@ describe("admin dead", function () {
     });
   }
 
-  /** Mail that a host finds no kind for, as when its program is older than the sender's. */
+  /** Creates dead mail: its host does not know the kind, as when the host's program is older than the sender's. */
   async function buryMail(key: string, by: number): Promise<void> {
     const older: ActorHost = await world.host({ name: "older", definitions: [] });
     await world.client.send(counter, key, "receive", { by });

@@ -30,7 +30,7 @@ export async function adminDead(
       needed === 0 ? "nothing" : verb === "show" ? "one number" : "one number, or --all,";
     throw new UsageError(`Cannot run "admin dead ${verb}": expected ${expected} after it`);
   }
-  // Checked before the connection, so that a mistyped number fails at once.
+  // The number is checked before the connection is made, so a mistyped number fails immediately.
   const sequence = needed === 0 || (which === "--all" && verb !== "show") ? "all" : numberOf(which);
   await withBus(environment, async (bus) => {
     const letters = sequence === "all" ? listDeadLetters(bus) : [await one(bus, sequence)];
@@ -79,7 +79,8 @@ async function each(
     const outcome = await act(bus, letter).then(
       () => done,
       (error: unknown) => {
-        // A list skips letters that another operator handles; for one letter this is an error.
+        // With several letters, a letter that another operator is handling is skipped. With one letter, this is an
+        // error.
         if (Array.isArray(letters) || !isTaken(error)) throw error;
         return "left to another operator";
       },

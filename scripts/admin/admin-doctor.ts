@@ -1,6 +1,6 @@
 /**
- * `trunkline admin doctor`: checks this machine, its settings and its bus, and names the command that mends each
- * finding.
+ * `trunkline admin doctor`: checks this machine, its settings and its bus, and names the command that fixes each
+ * problem.
  */
 import { parseArgs } from "node:util";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
@@ -17,7 +17,10 @@ import { UsageError } from "./usage-error.ts";
 
 const SITE = "https://example.com/";
 
-/** Prints the findings. Returns the exit status: 0 good, 1 warnings, 2 something that stops service. */
+/**
+ * Prints the findings. Returns the exit status: 0 if all is good, 1 with warnings, 2 with a failure that stops the
+ * service.
+ */
 export async function adminDoctor(
   parameters: readonly string[],
   environment: NodeJS.ProcessEnv,

@@ -1,6 +1,6 @@
 /**
- * `trunkline admin restore`: restores a backup into an empty bus: outside servers, or the server of an empty data
- * folder.
+ * `trunkline admin restore`: restores a backup into an empty bus. The bus is a set of outside servers, or the
+ * embedded server of an empty data folder.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { resolve } from "node:path";
@@ -26,7 +26,7 @@ export async function adminRestore(
   const folder = new BackupFolder(resolve(path));
   const backup = await chosen(folder, from);
   refuseNewerBackup(backup);
-  // Verifies the whole backup before it changes anything.
+  // Verifies all files of the backup before the restore changes anything.
   await folder.verify(backup);
   const restored = (stream: string, messages: number) =>
     print(`${stream}: ${messages} messages restored and compared`);
@@ -50,7 +50,7 @@ function readParameters(parameters: readonly string[]): { path: string; from?: s
   return { path, from };
 }
 
-/** Returns the backup of a moment, or the newest one. */
+/** Returns the backup made at the moment `from`, or the newest backup if `from` is undefined. */
 async function chosen(folder: BackupFolder, from: string | undefined): Promise<Backup> {
   const moments = await folder.moments();
   const moment = from ?? moments.at(-1);
@@ -63,7 +63,7 @@ async function chosen(folder: BackupFolder, from: string | undefined): Promise<B
   return await folder.read(moment);
 }
 
-/** Runs the server of a data folder that no instance uses, only for the restore. */
+/** Runs the embedded server of a data folder only for the restore. No instance may use the folder. */
 async function withEmbeddedBus(dataDir: string, use: (bus: Bus) => Promise<void>): Promise<void> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   using _ = lockDataDir(dataDir);

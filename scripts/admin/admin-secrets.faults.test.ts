@@ -68,7 +68,7 @@ describe("admin secrets", function () {
       return stdout.trim().replaceAll(/ {2,}/g, " ").split("\n");
     };
     const both = `${recent},${old}`;
-    // A checkpoint writes the rows to their keys a moment later.
+    // The next checkpoint writes the rows to their keys on the bus. This happens shortly after the commit.
     await until(
       "all are counted",
       async () => (await run([], both)).at(2) === `${oldId} 2 0 still needed`,
@@ -88,7 +88,8 @@ describe("admin secrets", function () {
       `${recentId} 3 0 seals`,
       `${oldId} 0 0 no longer needed`,
     ]);
-    // A webhook keeps the secret that user code gave it, and is removed 30 days after its end at the latest.
+    // An outgoing webhook stores the secret that user code gave it. The webhook, with its secret, is removed at the
+    // latest 30 days after it has ended.
     await world.client.call(outgoingWebhook, AGENT, "send", {
       id: "first",
       url: "https://example.com/hook",
@@ -100,7 +101,7 @@ describe("admin secrets", function () {
       "it is counted",
       async () => (await run([], both)).at(2) === `${oldId} 0 1 still needed`,
     );
-    // A job keeps the key of its request until its end.
+    // A rendering job stores the key of its request until the job ends.
     const job = "1".repeat(32);
     const [accountId, name] = [ACCOUNT, requestKeyName(job)];
     const requestKey = oldBox.seal("key", { accountId, app: NO_APP, name });

@@ -1,5 +1,6 @@
 /**
- * `trunkline admin secrets`: shows which keys seal the stored secrets, and seals secrets of apps with the newest key.
+ * `trunkline admin secrets`: shows which keys encrypt the stored secrets, and encrypts secrets of apps again with the
+ * newest key.
  */
 import { z } from "zod";
 import { openSecretBox } from "../../actors/apps/lib/app-secrets/open-secret-box.ts";
@@ -33,7 +34,7 @@ const SecretRow = z.object({ secret: SealedSecret });
 const WebhookRow = z.object({ secret: SigningSecrets.optional() });
 const JobRow = z.object({ secret: z.string().optional(), requestKey: z.string().optional() });
 
-/** A secret of an app, as it is stored. */
+/** A stored secret of an app. */
 interface StoredSecret {
   /** The key of its app. */
   of: string;
@@ -44,15 +45,15 @@ interface StoredSecret {
 interface StoredSecrets {
   ofApps: StoredSecret[];
   /**
-   * The secrets of webhooks of apps, which are kept 30 days, and of rendering jobs, which are kept until their end as the
-   * keys of requests of these jobs and of crawls are.
+   * The other sealed secrets: secrets of apps' webhooks, which are stored for 30 days, and the keys of requests for
+   * rendering jobs, which are stored until the job ends.
    */
   ofOthers: string[];
 }
 
 /**
- * `reseal` seals secrets of apps with the newest key if an older key sealed them. Without `reseal` the command changes
- * nothing.
+ * With `reseal`, encrypts with the newest key each secret of an app that an older key sealed. Without `reseal`, the
+ * command changes nothing.
  */
 export async function adminSecrets(
   [verb, ...surplus]: readonly string[],
@@ -68,7 +69,7 @@ export async function adminSecrets(
   });
 }
 
-/** Returns a line about what was done. */
+/** Reseals the secrets that an older key sealed, and returns a line that describes the result. */
 async function reseal(bus: Bus, box: SecretBox): Promise<string> {
   const actors = new BusActorClient(bus, systemClock);
   const { ofApps } = await readSecrets(bus);
@@ -81,7 +82,8 @@ async function reseal(bus: Bus, box: SecretBox): Promise<string> {
       await actors.call(app, of, "resealSecret", { name, from: sealed, to });
       changed += 1;
     } catch (error) {
-      // The secret was set or deleted meanwhile; the report shows whether an older key is still in use.
+      // Conflict: the secret was set or deleted meanwhile. The report below shows whether an older key is still in
+      // use.
       if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
     }
   }
@@ -113,7 +115,7 @@ function report({ ofApps, ofOthers }: StoredSecrets, box: SecretBox): string {
   return table(["KEY", "SECRETS OF APPS", "OF WEBHOOKS AND JOBS", "USE"], rows);
 }
 
-/** Reads the rows as they are stored. A change of the last second may be missing. */
+/** Reads the rows as they are stored on the bus. Changes of the last second may be missing. */
 async function readSecrets(bus: Bus): Promise<StoredSecrets> {
   const found: StoredSecrets = { ofApps: [], ofOthers: [] };
   const turns = new Semaphore(READS_AT_ONCE);
@@ -174,7 +176,7 @@ async function keysOfCrawls(bus: Bus, turns: Semaphore): Promise<string[]> {
   return (await Promise.all(keys)).filter((key) => key !== undefined);
 }
 
-/** Returns undefined for a removed row, which has no content. */
+/** Returns undefined for a removed row: its last message has no content. */
 function readJson(stored: { string(): string } | undefined): unknown {
   const text = stored?.string() ?? "";
   return text === "" ? undefined : JSON.parse(text);

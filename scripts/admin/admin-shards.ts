@@ -1,4 +1,4 @@
-/** `trunkline admin shards`: lists the hosts, their shards, and whether they are alive. */
+/** `trunkline admin shards`: lists the hosts, the shards of each host, and whether the host is alive. */
 import { type OwningHost, readShardOwners } from "../../actors/runtime/placement/shard-owners.ts";
 import { age } from "./age.ts";
 import { table } from "./table.ts";
@@ -30,7 +30,7 @@ function rowOf({ id, lease, renewedAt, shards }: OwningHost) {
   return [id, lease, renewedAt ? `${age(renewedAt)} ago` : "-", shards.length, ranges(shards)];
 }
 
-/** Formats ascending numbers as `0-2 5 7-9`. */
+/** Formats ascending numbers as ranges: `0-2 5 7-9`. */
 export function ranges(numbers: readonly number[]): string {
   const found: [number, number][] = [];
   for (const number of numbers) {

@@ -1,5 +1,6 @@
 /**
- * `trunkline admin streams`: creates the streams and queues of this version, as the role `actors` does at its start.
+ * `trunkline admin streams`: creates the streams and queues of this version. The role `actors` does the same when it
+ * starts.
  */
 import { TASKS } from "../../actors/main.ts";
 import { declareStreams } from "../../deploy/streams.ts";
@@ -7,7 +8,10 @@ import { configFromEnvironment } from "../config.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
-/** Serves an upgrade with a user for each role: processes that may not create streams wait for the new streams. */
+/**
+ * Needed for an upgrade in which each role has its own bus user: a role that may not create streams waits until the
+ * new streams exist.
+ */
 export async function adminStreams(
   surplus: readonly string[],
   environment: NodeJS.ProcessEnv,

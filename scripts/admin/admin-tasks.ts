@@ -1,4 +1,7 @@
-/** `trunkline admin tasks`: shows waiting and running tasks of each lane, and their age. */
+/**
+ * `trunkline admin tasks`: shows the numbers of waiting and running tasks of each lane, and the age of its oldest
+ * task.
+ */
 
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { type Lane, readQueues } from "../queues/queues.ts";

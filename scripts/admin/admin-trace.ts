@@ -1,4 +1,4 @@
-/** `trunkline admin trace`: prints the steps of a request in gateway, actors, mail, tasks and workers. */
+/** `trunkline admin trace`: prints the steps of one request through the gateway, actors, mail, tasks and workers. */
 import { readSteps } from "../../actors/runtime/observe/request-steps.ts";
 import { RequestId, type RequestStep } from "../../schemas/request-step.ts";
 import { table } from "./table.ts";

@@ -1,6 +1,6 @@
-/** Formats an age for people: `0.4 s`, `17 s`, `5 min`, `3 h`, `12 days`. */
+/** Formats the time since `at` for people: `0.4 s`, `17 s`, `5 min`, `3 h`, `12 days`. */
 export function age(at: Date, now = Date.now()): string {
-  // Clocks of two machines may differ, so the age may be negative.
+  // Clocks of two machines may differ, so `at` may lie in the future.
   const seconds = Math.max(0, now - at.getTime()) / 1_000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 120) return `${Math.round(seconds)} s`;

@@ -1,4 +1,6 @@
-/** Finds the bus for an operator's command: the configured outside servers, or the embedded server. */
+/**
+ * Finds the bus for an operator's command: the configured outside servers, or the embedded server of the data folder.
+ */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type BusLogin, nkeyAccess } from "../bus-users/bus-access.ts";
@@ -8,7 +10,9 @@ import { type Config, configFromEnvironment } from "../config.ts";
 import { BUS_FOLDER } from "../embedded-nats.ts";
 import type { Role } from "../settings.ts";
 
-/** With a folder of seeds, the command uses the user `admin`, or the named one. */
+/**
+ * Returns the address and login of the bus. If the setting names a folder of seeds, the command connects as `user`.
+ */
 export async function busOf(
   environment: NodeJS.ProcessEnv,
   user: BusUserName = "admin",
@@ -18,7 +22,7 @@ export async function busOf(
   return { url: await embeddedUrl(dataDir) };
 }
 
-/** The users of the roles of a process: one for each, or one for all. */
+/** Returns the bus logins of the roles of a process: a login for each role, or one login for all roles. */
 export async function roleLogins(
   config: Config,
 ): Promise<{ roles: readonly Role[]; login: BusLogin }[]> {

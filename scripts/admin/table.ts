@@ -1,7 +1,7 @@
 /** Prints a table with aligned columns: text to the left, numbers to the right. */
 import { printable } from "./printable.ts";
 
-/** Escapes what a terminal would obey. */
+/** Formats the rows, and escapes characters that could control a terminal. */
 export function table(
   heading: readonly string[],
   rows: readonly (readonly (string | number)[])[],

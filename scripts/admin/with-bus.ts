@@ -21,7 +21,7 @@ export async function withBus<R>(
       const text = `this user may not ${refused.operation} ${refused.subject}; use that of admin.nk`;
       throw new Error(`Cannot ask the bus: ${text}`, { cause });
     }
-    // The messages of the NATS client are fragments, so they are completed here.
+    // Error messages of the NATS client are not full sentences, so this code completes them.
     const ofBus = [JetStreamApiError, JetStreamError, RequestError, TimeoutError, BusLost];
     if (!(cause instanceof Error) || !ofBus.some((type) => cause instanceof type)) throw cause;
     throw new Error(`Cannot ask the bus: ${cause.message}`, { cause });

@@ -1,11 +1,14 @@
-/** The other end of Child: reports that this process is ready, answers questions, and ends on request. */
+/**
+ * The counterpart of the class Child in a started process: reports that the process is ready, answers questions, and
+ * ends on request.
+ */
 
 export function answerParent(parts: {
   answer(question: unknown): Promise<unknown>;
   close(): Promise<void>;
 }): void {
   process.on("message", (question) => {
-    // A rejection ends this process, and with it the benchmark: there is nothing to go on with.
+    // An unhandled rejection ends this process and the benchmark, which is intended: the benchmark cannot continue.
     void parts.answer(question).then((answer) => process.send?.(answer));
   });
   let closing = false;

@@ -1,7 +1,10 @@
-/** The form of a benchmark: rounds that measure a reference and Trunkline in turn, and figures with their targets. */
+/**
+ * The interface of a benchmark: it measures a reference and Trunkline in alternating rounds, and returns figures with
+ * their targets.
+ */
 
 export interface Benchmark {
-  /** `npm run bench -- <start of the name>` picks it. */
+  /** `npm run bench -- <text>` runs the benchmarks whose names begin with the text. */
   name: string;
   run(): Promise<Figure[]>;
 }
@@ -10,26 +13,31 @@ export interface Figure {
   name: string;
   unit: string;
   ours: number;
-  /** The plain library or the plain tool, measured in the same rounds. */
+  /** The result of the reference, a plain library or tool, measured in the same rounds. */
   reference?: number;
-  /** The bound of `ours / reference`, or of `ours` when there is no reference. Absent in figures that only inform. */
+  /**
+   * The limit of `ours / reference`, or of `ours` if there is no reference. Absent if the figure is only informative.
+   */
   target?: Target;
 }
 
 export type Target = { atLeast: number } | { atMost: number };
 
-/** The results of a closed loop, in which each operation starts when one ends. */
+/** The results of a closed loop, which starts a new operation whenever one ends. */
 export interface Load {
   operations: number;
   ms: number;
   latencies: Float64Array;
 }
 
-/** Rounds of one figure. Others use the machine too: what disturbs one round does not reach the median. */
+/**
+ * Number of rounds of a figure. Other programs use the machine too, so the median of the rounds is taken: a disturbed
+ * round does not change it.
+ */
 export const ROUNDS = 5;
 export const ROUND_MS = 2_000;
 
-/** Measures one after the other, again and again; the first time only warms up. */
+/** Measures the reference and Trunkline alternately. Omits the first round, which only warms up. */
 export async function alternate<T>(reference: () => Promise<T>, ours: () => Promise<T>) {
   const rounds: { reference: T; ours: T }[] = [];
   for (let round = 0; round <= ROUNDS; round++) {
@@ -42,7 +50,10 @@ export async function alternate<T>(reference: () => Promise<T>, ours: () => Prom
   };
 }
 
-/** Figures of such rounds: operations a second, the middle one's time, and that of the slowest hundredth. */
+/**
+ * Returns the figures of the rounds: operations per second, the median latency, and the 99th percentile of the
+ * latency.
+ */
 export function loadFigures(
   name: string,
   rounds: { reference: Load[]; ours: Load[] },

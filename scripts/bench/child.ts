@@ -1,4 +1,4 @@
-/** A program below this folder in a process of its own, which answers one question at a time. */
+/** Runs a program of the benchmark folder in a child process, which answers one question at a time. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -41,13 +41,16 @@ export class Child implements AsyncDisposable {
     return this.#process.pid;
   }
 
-  /** Both ends are files of this folder: the type of an answer is what the other one sends. */
+  /**
+   * Sends a question and resolves with the answer. The type parameter is not checked, because both sides are code of
+   * this folder.
+   */
   async ask<T>(question: unknown): Promise<T> {
     this.#process.send(question as object);
     return (await this.#answer(JSON.stringify(question))) as T;
   }
 
-  /** Sends a signal and waits for the end. */
+  /** Sends a signal to the process and waits for its exit. */
   async end(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {
     if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const exited = once(this.#process, "exit");
@@ -71,7 +74,7 @@ export class Child implements AsyncDisposable {
       return message;
     } finally {
       ended.abort();
-      // Whichever did not come is not waited for any more.
+      // Prevents an unhandled rejection of the promise that lost the race.
       exited.catch(() => {});
       answered.catch(() => {});
     }

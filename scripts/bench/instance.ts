@@ -1,4 +1,4 @@
-/** A whole Trunkline, started by `npm start` with a data directory of its own, and ended with it. */
+/** A whole Trunkline, started by `npm start` with its own data folder. The folder is deleted with the instance. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -27,13 +27,13 @@ export class Instance implements AsyncDisposable {
   // Ends the instance if the benchmark exits without disposing of it.
   readonly #abandon = () => this.#interrupt();
 
-  /** Resolves when it answers that it is ready. */
+  /** Starts the instance. Resolves when it reports that it is ready. */
   static async start(settings: NodeJS.ProcessEnv = {}): Promise<Instance> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-bench-"));
     const port = await freePort();
     const child = spawn("npm", ["start"], {
       cwd: REPOSITORY,
-      // A group of its own, which gets the signal as a terminal would send it.
+      // Starts its own process group, so that a signal reaches all of its processes, as from a terminal.
       detached: true,
       stdio: "ignore",
       env: {
@@ -43,7 +43,7 @@ export class Instance implements AsyncDisposable {
         TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
         // Counted as ever, and never past.
         TRUNKLINE_REQUESTS_PER_5_MINUTES: "1000000",
-        // The sites that crawls are measured on.
+        // Allows requests to this machine, because the crawled sites run on it.
         TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
         ...settings,
       },
@@ -80,7 +80,10 @@ export class Instance implements AsyncDisposable {
     return Credentials.parse(JSON.parse(readFileSync(file, "utf8")));
   }
 
-  /** A function that posts the parameters of a page to a call and returns the answer. Rejects where that is refused. */
+  /**
+   * Returns a function that sends a rendering request and returns the result. The function rejects if the request is
+   * refused.
+   */
   renderer(): (call: string, page: object) => Promise<ArrayBuffer> {
     const request = this.requester();
     return async (call, page) => {
@@ -89,7 +92,10 @@ export class Instance implements AsyncDisposable {
     };
   }
 
-  /** A function that asks for a path of the first account. Rejects where that is refused. */
+  /**
+   * Returns a function that sends a request to a path of the first account. The function rejects if the request is
+   * refused.
+   */
   requester(): (method: string, path: string, body?: object) => Promise<Response> {
     const credentials = this.credentials();
     const base = `${credentials.base_url}/accounts/${credentials.account_id}`;

@@ -1,4 +1,4 @@
-/** The facts of the machine that make benchmark figures comparable. */
+/** The properties of the machine that are needed to compare benchmark figures. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
@@ -18,5 +18,5 @@ export function machineFacts() {
   };
 }
 
-/** Processes that wanted to run over the last minute: what others do on the machine is in every figure. */
+/** Returns the load average of the last minute. Other programs on the machine influence every figure. */
 export const loadAverage = () => Math.round((loadavg()[0] ?? 0) * 100) / 100;

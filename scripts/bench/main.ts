@@ -1,4 +1,7 @@
-/** Measures the platform against its references; `--help` prints how. A figure that misses its target fails nothing. */
+/**
+ * Runs the benchmarks: `npm run bench -- [start of a name]… [--json file] [--profile folder] [--servers n]`. A missed
+ * target does not make the run fail; only an error does.
+ */
 import { writeFileSync } from "node:fs";
 import { appBroadcasts, appCold, appSockets, appWebhooks } from "./apps/apps.ts";
 import { backup } from "./backup/backup.ts";
@@ -60,12 +63,12 @@ const BENCHMARKS: readonly Benchmark[] = [
 ];
 
 const options = optionsOf(process.argv.slice(2));
-// Benchmarks of the runtime then run on a cluster.
+// With this variable, the runtime benchmarks run on a cluster of this many servers.
 if (options.servers) process.env.TRUNKLINE_BENCH_SERVERS = options.servers;
-// Every process of a benchmark then leaves a CPU profile there.
+// With this variable, every process of a benchmark writes a CPU profile to this folder.
 if (options.profile) process.env.TRUNKLINE_BENCH_PROFILE = options.profile;
 
-// The listeners for `exit` end the processes that were started.
+// Turns a signal into a normal exit of this process, because its `exit` listeners end the child processes.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => process.exit(1));
 }

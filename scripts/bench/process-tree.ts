@@ -5,13 +5,13 @@ import { processStat } from "../testing/process-stat.ts";
 
 export interface ProcessUse {
   name: string;
-  /** Proportional set size: pages that processes share count once in all. */
+  /** Proportional set size: memory that several processes share is counted only one time in the sum of all. */
   bytes: number;
-  /** Processor time of all its threads so far, in steps of 10 ms. */
+  /** Processor time of all threads of the process until now, in steps of 10 ms. */
   cpuMs: number;
 }
 
-/** Returns the processes without those of Chromium. */
+/** Returns the process and its descendants, except those of Chromium. */
 export function processTree(root: number): ProcessUse[] {
   const children = childrenOfAll();
   return branch(root);
@@ -27,7 +27,10 @@ export function processTree(root: number): ProcessUse[] {
   }
 }
 
-/** Processor time of a process and its descendants so far, with Chromium's and with those that have ended. */
+/**
+ * Returns the processor time of a process and its descendants until now. Includes Chromium and processes that have
+ * ended.
+ */
 export function processorMsOfTree(root: number): number {
   const children = childrenOfAll();
   return branch(root);
@@ -38,7 +41,7 @@ export function processorMsOfTree(root: number): number {
   }
 }
 
-/** Counts Chromium's processes below a process. */
+/** Returns the number of Chromium processes below a process. */
 export function browserProcesses(root: number): number {
   const children = childrenOfAll();
   const below = (pid: number): number[] => [

@@ -1,4 +1,4 @@
-/** Keeps a number of operations in flight for a time, and times each of them. */
+/** Runs operations for a given time, always the same number in parallel, and measures the duration of each. */
 import type { Load } from "./benchmark.ts";
 
 export async function runLoad(
@@ -25,7 +25,7 @@ export async function runLoad(
   };
 }
 
-/** One load of what two processes saw at the same time. */
+/** Merges the loads that two processes measured at the same time. */
 export function mergeLoads(first: Load, second: Load): Load {
   return {
     operations: first.operations + second.operations,

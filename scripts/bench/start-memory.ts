@@ -10,7 +10,7 @@ import { type Benchmark, median } from "./benchmark.ts";
 import { Instance } from "./instance.ts";
 import { processTree } from "./process-tree.ts";
 
-/** After the start its garbage is collected and its first leases are renewed. */
+/** Pause after the start. In it, the start's garbage is collected and the first leases are renewed. */
 const SETTLE_MS = 15_000;
 /** V8 collects garbage once more half a minute after a start; later an instance only idles. */
 const COLLECTED_MS = 30_000;

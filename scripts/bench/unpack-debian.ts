@@ -1,9 +1,9 @@
-/** Real pages to measure with: packages of documentation are full of them. */
+/** Downloads packages of Debian. Documentation packages contain many real pages for the benchmarks. */
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Downloads a package of Debian and returns the path of one of its folders, below `scratch`. */
+/** Downloads a Debian package and unpacks it below `scratch`. Returns the path of one of the package's folders. */
 export function unpackDebian(
   scratch: string,
   { package: name, folder }: { package: string; folder: string },

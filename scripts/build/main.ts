@@ -1,4 +1,4 @@
-/** The program that `npm run build` runs: makes the package `trunkline` in dist/. */
+/** The program of `npm run build`: builds the package `trunkline` in dist/. */
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 import { buildPackage } from "./build-package.ts";

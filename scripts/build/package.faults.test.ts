@@ -17,11 +17,13 @@ import { version } from "../version.ts";
 import { buildPackage } from "./build-package.ts";
 
 const run = promisify(execFile);
-/** Bytes of the tarball, without dependencies. */
+/** Maximum size of the package's tarball, without dependencies. */
 const PACKED_BYTES_MAX = 3_000_000;
-/** The user `nobody` where root runs the tests. */
+/** The user who runs the package: `nobody` if root runs the tests. */
 const USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-/** Without the clone's programs, and without Go, with which set-up would compile a nats-server for minutes. */
+/**
+ * Excludes the clone's programs. Also excludes Go, because otherwise set-up would compile nats-server for minutes.
+ */
 const PATH = "/usr/local/bin:/usr/bin:/bin";
 
 describe("package", function () {
@@ -85,7 +87,7 @@ describe("package", function () {
     const names = Object.values(metafile.inputs).flatMap(({ imports }) =>
       imports.filter(({ external }) => external).map(({ path }) => path),
     );
-    // These packages have no imported code, and are found by their names.
+    // The code does not import these packages; it finds them by their names.
     names.push("swagger-ui-dist", "devtools-protocol");
     for (const path of files.filter((path) => path.endsWith(".d.ts"))) {
       const text = await readFile(join(dist, path), "utf8");
@@ -176,7 +178,7 @@ describe("package", function () {
     expect(address, deployed.stdout).to.be.a("string");
     const answer = await fetch(`${address}/`);
     expect(answer.status, await answer.text()).to.be.below(500);
-    // Modules that are loaded by their path: the thread of Markdown, and the program that starts git.
+    // These requests use modules that are loaded by path: the thread for Markdown, and the program that starts git.
     const page = site.page("/", "<h1>Heading</h1>");
     const options = { render: false, formats: ["markdown"], limit: 1 };
     const job = await asked<string>("browser-rendering/crawl", { url: page, ...options });
@@ -202,7 +204,7 @@ describe("package", function () {
     expect(platform.lines.at(-1)).to.include("stopped");
   });
 
-  /** Runs `npx trunkline start` in a process group of its own, as a terminal does. */
+  /** Runs `npx trunkline start` in its own process group, as a terminal does. */
   function start() {
     const child: ChildProcess = spawn("npx", ["trunkline", "start"], {
       cwd: work,
@@ -232,7 +234,10 @@ describe("package", function () {
           await Promise.race([once(heard, "line"), ended]);
         }
       },
-      /** The shell that npx starts ends by the signal too, so its exit status says nothing. */
+      /**
+       * Stops the process group. The shell that npx starts receives the signal too, so its exit status has no
+       * meaning.
+       */
       async stop(): Promise<void> {
         signal("SIGINT");
         await closed;
@@ -249,7 +254,7 @@ describe("package", function () {
   }
 });
 
-/** Settings by which programs of this machine reach registries. */
+/** Returns the settings with which programs of this machine reach package registries. */
 function hostsSettings(): NodeJS.ProcessEnv {
   const names = Object.keys(process.env).filter((name) =>
     /^(pip_|npm_config_registry|npm_config_cafile|node_extra_ca|ssl_cert|https?_proxy|no_proxy)/i.test(
@@ -259,7 +264,7 @@ function hostsSettings(): NodeJS.ProcessEnv {
   return Object.fromEntries(names.map((name) => [name, process.env[name]]));
 }
 
-/** `@scope/name/file` → `@scope/name`. */
+/** Returns the package name of a module path: `@scope/name/file` becomes `@scope/name`. */
 const packageOf = (name: string) =>
   name
     .split("/")

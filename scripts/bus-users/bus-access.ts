@@ -1,11 +1,11 @@
-/** The access of a process's roles to the bus: servers, certificates, and the user of each role. */
+/** How the roles of a process connect to the bus: the servers, the certificates, and the bus user of each role. */
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { BusOptions } from "../../actors/runtime/bus/bus.ts";
 import { BUS_USERS, type BusUserName } from "./permissions.ts";
 import { readSeed } from "./seeds.ts";
 
-/** The users that are roles of processes. */
+/** Users of the bus that belong to roles of processes. The other users are for people. */
 const ROLES: ReadonlySet<BusUserName> = new Set(["gateway", "actors", "browser"]);
 
 /** Options of `Bus.connect` that do not depend on the use of the connection. */
@@ -15,8 +15,8 @@ export type BusLogin = Omit<BusOptions, "name" | "listeners">;
 export type BusAccess = (name: BusUserName) => BusLogin;
 
 /**
- * Reads the seeds of these users. `path` is a folder with a seed for each user, or the file of one seed. Rejects with
- * one line that names the setting.
+ * Reads the seeds of these users. `path` is a folder with one seed for each user, or the file of one seed. Rejects
+ * with a one-line error that names the setting.
  */
 export async function nkeyAccess(
   login: Pick<BusLogin, "url" | "tls">,
@@ -44,17 +44,20 @@ export async function nkeyAccess(
   };
 }
 
-/** A role with the user of another one starts, and then the bus refuses its requests one by one. */
+/**
+ * Throws if a seed belongs to another role. A role with the wrong user would start, and then the bus would refuse its
+ * requests one by one.
+ */
 function refuseOtherUsers(path: string, user: BusUserName, names: readonly BusUserName[]): void {
   const other = names.find((name) => name !== user && ROLES.has(name));
-  // The user admin may do all that a role does, and commands of people say themselves what their user may not do.
+  // The user admin has all permissions of the roles. For commands of people, the bus's refusal is the error message.
   if (other === undefined || user === "admin") return;
   throw new Error(
     `TRUNKLINE_NATS_NKEYS: expected ${other}.nk for the role ${other}, or a folder with the seeds of ${names.join(", ")}, found "${path}"`,
   );
 }
 
-/** Finds the user of a seed by the name of its file: `operator.nk` is that of the operator. */
+/** Derives the user of a seed from the file name: `operator.nk` is the seed of the user operator. */
 function userOfFile(path: string): BusUserName | undefined {
   return BUS_USERS.find((name) => basename(path) === `${name}.nk`);
 }

@@ -1,4 +1,4 @@
-/** Starts an installation of an earlier version, whose data folder has no users of the bus. */
+/** Starts this version on the data folder of an earlier version, which has no users of the bus. */
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +39,7 @@ describe("users of an embedded bus", function () {
     const credentials = await first.credentials();
     const url = await read("nats.url");
     await stop(first);
-    // An earlier version made no such folder.
+    // Removes the folder of seeds, because an earlier version did not create it.
     await rm(join(folder, "data/bus"), { recursive: true });
     const second = await start();
     expect((await tokensOf(second, credentials)).status).to.equal(200);
@@ -53,7 +53,7 @@ describe("users of an embedded bus", function () {
     const third = await start();
     expect(await read("bus/actors.nk")).to.equal(seed);
     expect((await readdir(join(folder, "data/bus"))).length).to.equal(BUS_USERS.length + 2);
-    // People have all rights by the address, as before.
+    // The address in nats.url still gives people all permissions.
     const person = await connect(readBusAddress((await read("nats.url")).trim()));
     expect((await person.request("$JS.API.INFO")).string()).to.include("streams");
     await person.close();

@@ -1,4 +1,4 @@
-/** The access of a process to the servers in TRUNKLINE_NATS_URL, from its settings. */
+/** Builds a process's access to the servers in TRUNKLINE_NATS_URL from the settings. */
 import { X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { BusTls } from "../../actors/runtime/bus/bus-tls.ts";
@@ -8,7 +8,9 @@ import type { BusUserName } from "./permissions.ts";
 
 type BusSettings = Pick<Config, "natsCredsFile" | "natsNkeys" | "natsTls">;
 
-/** Reads the files that the settings name. Rejects with one line that names the setting of an unusable file. */
+/**
+ * Reads the files that the settings name. For an unusable file, rejects with a one-line error that names the setting.
+ */
 export async function outsideAccess(
   { natsCredsFile, natsNkeys, natsTls: tls }: BusSettings,
   url: string,
@@ -26,7 +28,9 @@ export async function outsideAccess(
   return () => ({ ...login, credentials });
 }
 
-/** An unusable file would otherwise look like a server that does not answer. */
+/**
+ * Checks the certificate files. Without this check, an unusable file would look like a server that does not answer.
+ */
 async function checkTls({ caFile, certFile, keyFile }: BusTls): Promise<void> {
   if (caFile !== undefined) await checkCertificates("TRUNKLINE_NATS_CA", caFile);
   if (certFile !== undefined) await checkCertificates("TRUNKLINE_NATS_CERT", certFile);

@@ -26,7 +26,7 @@ type Act = readonly [user: BusUserName, operation: Operation, subject: string];
 const API = "$JS.API";
 const STATE = stateSubjects(stateBucket(0));
 const ROLES = ["gateway", "actors", "browser"] as const;
-/** The role that takes the tasks of a kind. */
+/** The role that handles the tasks of each kind. */
 const TAKES: Record<string, (typeof ROLES)[number]> = {
   "app-purge": "actors",
   "crawl-page": "browser",
@@ -39,7 +39,7 @@ const TAKES: Record<string, (typeof ROLES)[number]> = {
 };
 const LANES = TASKS.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
 
-/** What a user must not do, by the reason. */
+/** Requests that a user must not be able to make, grouped by the reason. */
 const FORBIDDEN: Record<string, readonly Act[]> = {
   "a browser worker writes no state": [
     ["browser", "publish", STATE.value("account.a")],
@@ -152,7 +152,10 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
   ],
 };
 
-/** Requests that the work of each user needs, so that the refusals do not come from a user without any rights. */
+/**
+ * Requests that each user needs for its work. They prove that refusals do not come from a user that has no
+ * permissions at all.
+ */
 const ALLOWED: readonly Act[] = [
   ["browser", "publish", "shard.0.site.example=2Ecom"],
   ["browser", "publish", "mail.0.crawl-job.a"],
@@ -191,7 +194,7 @@ describe("users of the bus", function () {
     await nats[Symbol.asyncDispose]();
   });
 
-  /** A client with nothing of the platform in it. */
+  /** Connects a plain NATS client, without any code of the platform. */
   async function rawClient(user: BusUserName): Promise<NatsConnection> {
     const { nkey = "" } = nats.login(user);
     return await connect({
@@ -202,15 +205,15 @@ describe("users of the bus", function () {
   }
 
   /**
-   * Tries the requests of one user. Returns the requests that the server refused; it reports refusals before it answers
-   * a later ping.
+   * Sends the requests of one user. Returns the requests that the server refused: it reports refusals before it
+   * answers a later ping.
    */
   async function refusals(user: BusUserName, acts: readonly Act[]): Promise<string[]> {
     const client = clients.get(user);
     if (!client) throw new Error(`No client for ${user}`);
     const from = refused.length;
-    // Sends a message without a body: a stream that accepts it would answer an error, or execute the request of the
-    // subject.
+    // Sends a message without a body. If a stream or the server's API accepted it, it would answer an error or
+    // execute the request.
     for (const [, operation, subject] of acts) {
       if (operation === "publish") client.publish(subject, "");
       else client.subscribe(subject, { callback: () => {} }).closed.catch(() => {});

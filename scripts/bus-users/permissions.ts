@@ -8,14 +8,15 @@ import { stateBucket } from "../../schemas/subjects.ts";
 import { REPOSITORY } from "../tools.ts";
 
 /**
- * One user for each role of processes, `operator` for people who only watch, and `admin` for people who make changes.
+ * The users of the bus: one for each role of a process, `operator` for people who only read, and `admin` for people
+ * who make changes.
  */
 export const BUS_USERS = ["gateway", "actors", "browser", "operator", "admin"] as const;
 export type BusUserName = (typeof BUS_USERS)[number];
 
 export const PERMISSIONS_FOLDER = "deploy/bus-permissions";
 
-/** Subjects of the bus, whose tokens may be `*`, and the last one `>`. */
+/** Subjects of the bus. A token may be `*`, and the last token may be `>`. */
 const Subjects = z.array(z.string().regex(/^\S+$/));
 
 const Permissions = z.strictObject({
@@ -26,7 +27,10 @@ const Permissions = z.strictObject({
 });
 export type Permissions = z.infer<typeof Permissions>;
 
-/** Throws if the file is missing or has other fields. A right to the first state stream is one to all of them. */
+/**
+ * Reads the permissions of a user. Throws if the file is missing or has unknown fields. A permission for the first
+ * state stream is extended to all state streams.
+ */
 export function readPermissions(name: BusUserName): Permissions {
   const path = join(REPOSITORY, PERMISSIONS_FOLDER, `${name}.yaml`);
   const { publish, ...others } = Permissions.parse(parse(readFileSync(path, "utf8")));

@@ -1,4 +1,7 @@
-/** Starts three servers with the secure configuration that deploy/ ships, and roles that know its certificates. */
+/**
+ * Starts three servers with the secure configuration from deploy/, and roles that trust the certificates of these
+ * servers.
+ */
 import { chmod, copyFile, cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -50,7 +53,7 @@ describe("a bus with TLS and a user for each role", function () {
       folder,
     ]);
     expect(made.code, made.stderr).to.equal(0);
-    // As an operator lays it out: the servers' files in a folder of their own.
+    // Copies the servers' files into their own folder, as an operator does.
     for (const name of ["nats-secure.conf", "nats-base.conf"]) {
       await copyFile(join(REPOSITORY, "deploy", name), path(name));
     }
@@ -114,7 +117,7 @@ describe("a bus with TLS and a user for each role", function () {
     await using one = await RoleProcess.start("refused", folder, environment);
     return { code: await one.exit(), lines: one.lines };
   };
-  /** Asserts that the start fails with one line, and that the doctor reports the same. */
+  /** Expects that the start fails with a one-line error, and that `admin doctor` reports the same error. */
   async function expectRefused(environment: NodeJS.ProcessEnv, text: RegExp): Promise<void> {
     const { code, lines } = await start(environment);
     expect(code).to.equal(1);

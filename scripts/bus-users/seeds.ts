@@ -1,4 +1,7 @@
-/** A folder with the NKey seed of each user of the bus, in a file of its own: `actors.nk` is that of the role actors. */
+/**
+ * A folder with the NKey seed of each user of the bus, one file for each user: `actors.nk` is the seed of the role
+ * actors.
+ */
 import { randomUUID } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,12 +13,13 @@ const SEED = /^SU[A-Z2-7]{56}$/;
 
 export const seedFile = (folder: string, name: BusUserName) => join(folder, `${name}.nk`);
 
-/** The public keys by user; the server knows users by these. */
+/** The public key of each user. The server identifies users by these keys. */
 export type PublicKeys = Readonly<Record<BusUserName, string>>;
 
 /**
- * Creates the missing seeds of the folder, readable only by their owner, and keeps the others. Returns the names of the
- * new seeds and all public keys. If a file holds no seed, rejects with an error that names the file.
+ * Creates the missing seeds of the folder and keeps existing seeds. Only the owner can read new files. Returns the
+ * names of the new seeds and all public keys. If a file contains no valid seed, rejects with an error that names the
+ * file.
  */
 export async function makeSeeds(
   folder: string,
@@ -34,27 +38,30 @@ export async function makeSeeds(
   return { made, publicKeys: Object.fromEntries(keys) };
 }
 
-/** Makes a file that is there whole or not at all, also after a power cut. Rejects where it is there already. */
+/**
+ * Creates a file atomically: after a crash or power cut, it is complete or does not exist. Rejects if the file exists
+ * already.
+ */
 async function writeWhole(path: string, text: string): Promise<void> {
   const unfinished = `${path}.${randomUUID()}.unfinished`;
   try {
     await using file = await open(unfinished, "wx", 0o600);
     await file.writeFile(text);
     await file.sync();
-    // A rename would replace the seed that another process has just made.
+    // Uses `link`, because `rename` would replace a seed that another process has just created.
     await link(unfinished, path);
   } finally {
     await rm(unfinished, { force: true });
   }
 }
 
-/** A new name in a folder survives a power cut only if the folder is synced too. */
+/** Syncs the folder, because otherwise a power cut could lose a new file's name. */
 async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path, "r");
   await folder.sync();
 }
 
-/** Reads a seed. The error names the file and what it should be, and never what it holds. */
+/** Reads a seed. The error names the file and the expected format, and never shows the file's content. */
 export async function readSeed(path: string): Promise<string> {
   let text: string;
   try {

@@ -1,14 +1,17 @@
-/** The accounts of nats-server's configuration: the users of the bus by their public keys, with their permissions. */
+/**
+ * Writes the part of nats-server's configuration with the accounts: the users of the bus, their public keys and their
+ * permissions.
+ */
 import { BUS_USERS, type Permissions, readPermissions } from "./permissions.ts";
 import type { PublicKeys } from "./seeds.ts";
 
-/** The name of the file that a server includes. */
+/** The name of the configuration file that a server includes. */
 export const SERVER_PART = "bus-users.conf";
 
-/** Limits the time and number of a user's answers to a request. The longest request waits 60 s. */
+/** Limits a user's replies to a request: how many, and how long after the request. The longest request waits 60 s. */
 const ANSWERS = '{ max: 1, expires: "2m" }';
 
-/** `others` are lines of configuration for further users. */
+/** Returns the configuration. `others` are configuration lines of further users. */
 export function serverPart(publicKeys: PublicKeys, others: readonly string[] = []): string {
   const users = BUS_USERS.map((name) => {
     const permissions = name === "admin" ? "" : `, permissions: ${permissionsText(name)}`;
@@ -41,6 +44,6 @@ function permissionsText(name: (typeof BUS_USERS)[number]): string {
   return `{\n        ${parts.join("\n        ")}\n      }`;
 }
 
-/** Quoted, because `$` begins a variable. */
+/** Quotes each subject, because an unquoted `$` begins a variable. */
 const list = (subjects: readonly string[]) =>
   `[${subjects.map((subject) => JSON.stringify(subject)).join(", ")}]`;

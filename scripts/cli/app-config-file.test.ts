@@ -11,7 +11,7 @@ describe("readAppConfig", () => {
   });
   after(() => folder[Symbol.asyncDispose]());
 
-  /** Lines of what is wrong with this text, without the folder. */
+  /** Returns the faults of this configuration text, one a line, without the folder's path. */
   async function faultsOf(text: string): Promise<string[]> {
     await folder.write("app/trunkline.jsonc", text);
     try {

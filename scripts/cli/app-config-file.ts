@@ -1,4 +1,4 @@
-/** Reads an app's configuration, JSON with comments, and tells every fault with its place. */
+/** Reads an app's configuration file, JSON with comments, and reports every fault with its line and column. */
 import { readFileSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
 import {
@@ -19,9 +19,9 @@ export const CONFIG_FILE = "trunkline.jsonc";
 
 export interface AppConfigFile {
   config: AppConfig;
-  /** The file, as it is named to a person. */
+  /** The path of the file as messages show it. */
   path: string;
-  /** The configuration's folder. Its other paths are relative to this one. */
+  /** The folder of the configuration file. Paths in the file are relative to this folder. */
   folder: string;
 }
 
@@ -49,7 +49,7 @@ export function readAppConfig(named = CONFIG_FILE): AppConfigFile {
   }
   throw faulty(faults);
 
-  /** A line for each, in the order of the file. */
+  /** Makes one error of all faults, one a line, in the order of the file. */
   function faulty(all: Fault[]): CommandFailure {
     const lines = all
       .toSorted((one, other) => one.offset - other.offset)
@@ -58,7 +58,7 @@ export function readAppConfig(named = CONFIG_FILE): AppConfigFile {
   }
 }
 
-/** The name of the app alone: the rest of the file may be unfinished. */
+/** Reads only the name of the app, because the rest of the file may be unfinished. */
 export function readAppName(named = CONFIG_FILE): string {
   const full = resolve(named);
   const path = relative(process.cwd(), full) || named;
@@ -94,7 +94,7 @@ function readText(full: string, path: string): string {
   }
 }
 
-/** The position of an unknown key, or of the object in which a value is missing. */
+/** Returns the offset of an unknown key, or of the object that lacks a value. */
 function offsetOf(root: Node, pointer: string): number {
   const steps = pointer
     .split("/")
@@ -109,7 +109,7 @@ function offsetOf(root: Node, pointer: string): number {
   return root.offset;
 }
 
-/** JSON takes the last of them in silence. */
+/** Finds keys that an object has twice. A JSON parser would use the last one without an error. */
 function repeatedKeys(node: Node): Fault[] {
   const children = node.children ?? [];
   const below = children.flatMap(repeatedKeys);
@@ -131,7 +131,7 @@ function placeOf(text: string, offset: number): string {
   return `${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
 }
 
-/** `CommaExpected` → `comma expected`. */
+/** Splits an error name into words: `CommaExpected` becomes `comma expected`. */
 function wordsOf(error: ParseError["error"]): string {
   return printParseErrorCode(error)
     .replaceAll(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`)

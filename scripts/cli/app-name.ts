@@ -1,4 +1,4 @@
-/** Which app a command is about: the one that was named, or the one of this folder. */
+/** Determines the app of a command: the app named as a parameter, or the app of the present folder. */
 import { AppName } from "../../schemas/apps/app-names.ts";
 import { UsageError } from "../admin/usage-error.ts";
 import { readAppName } from "./app-config-file.ts";

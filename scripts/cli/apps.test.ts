@@ -400,7 +400,7 @@ describe("trunkline for apps", function () {
     expect(gone.stderr).to.match(/^Cannot .*hooks/);
   });
 
-  /** The compiler's output for the folder. */
+  /** Runs the TypeScript compiler on the folder and returns its output. */
   async function checked(): Promise<string> {
     const compiler = join(REPOSITORY, "node_modules/typescript/bin/tsc");
     const options = { cwd: folder.path };

@@ -1,4 +1,4 @@
-/** Keeps Node's built-in modules out of a bundle, and names the importers of forbidden ones. */
+/** Keeps Node's built-in modules out of a bundle, and names the packages and files that import forbidden ones. */
 import { isBuiltin } from "node:module";
 import { relative } from "node:path";
 import type { OnResolveArgs, Plugin } from "esbuild";
@@ -13,8 +13,8 @@ const USABLE = new Set<string>([...OPEN_BUILTINS, ...REPLACED_BUILTINS]);
 const DEFAULT_OF = "default of ";
 
 /**
- * The plugin for built-in modules. A bundle has no `require`, so a module that an older package requires is imported,
- * and its default export takes the place of the result of `require`.
+ * The bundler plugin for built-in modules. A bundle has no `require`. If an older package requires a built-in module,
+ * the bundle imports the module and uses its default export as the result of `require`.
  */
 export function builtInModules(folder: string): Plugin {
   return {
@@ -37,7 +37,7 @@ export function builtInModules(folder: string): Plugin {
       onLoad({ filter: /./, namespace: "imported" }, ({ path }) => ({
         contents: `export { default } from ${JSON.stringify(path)};`,
       }));
-      // The module that the line before imports.
+      // Keeps the import that the line above generates as an import of an external module.
       onResolve({ filter: /^node:.*\?/, namespace: "imported" }, external);
     },
   };
@@ -50,7 +50,7 @@ export function builtInModules(folder: string): Plugin {
 
 const external = ({ path }: OnResolveArgs) => ({ path, external: true });
 
-/** The name of the package that a file belongs to; undefined for the app's own files. */
+/** Returns the name of the package that a file belongs to. Returns undefined for the app's own files. */
 function packageOf(file: string): string | undefined {
   const [, name] = /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(file) ?? [];
   return name?.replaceAll("\\", "/");

@@ -13,7 +13,7 @@ import { type AppConfigFile, mainOf } from "./app-config-file.ts";
 import { builtInModules } from "./built-in-modules.ts";
 import { CommandFailure } from "./command.ts";
 
-/** The package that every process of an app has, and that is never part of a bundle. */
+/** The package that the platform provides in every app process, so it is never part of a bundle. */
 export const OWN_PACKAGE = "trunkline/agents";
 
 export function bundleOptions(
@@ -33,25 +33,27 @@ export function bundleOptions(
     write: false,
     format: "esm",
     target: "es2022",
-    // Chooses the build of a package that needs neither a page nor a file system. Packages without one for workers
-    // have it under "browser".
+    // Chooses the build of each package that needs no file system. Packages for web workers provide it under "worker"
+    // or, if missing, under "browser".
     platform: "browser",
     conditions: ["workerd", "worker", "browser"],
     mainFields: ["browser", "module", "main"],
     define: { "process.env.NODE_ENV": '"production"' },
     external: [OWN_PACKAGE],
-    // Names of classes and methods are what agents and their callables are found by.
+    // Keeps the names of classes and methods: the platform finds agents and their callable methods by name.
     keepNames: true,
     charset: "utf8",
     logLevel: "silent",
-    // Stacks name files and lines of the app by it. Where the sources lie, they can be read.
+    // With the source map, stack traces show files and lines of the app's sources.
     sourcemap: "inline",
     sourcesContent: false,
     plugins: [builtInModules(file.folder)],
   };
 }
 
-/** Returns the bundle's text, and prints warnings. Throws the errors of the code with their positions. */
+/**
+ * Bundles the app and prints warnings. Returns the bundle's text. Throws the errors of the code with their positions.
+ */
 export async function bundleApp(file: AppConfigFile): Promise<string> {
   const options = bundleOptions(file);
   try {
@@ -64,7 +66,7 @@ export async function bundleApp(file: AppConfigFile): Promise<string> {
   }
 }
 
-/** Returns the bundle, without its source map where both together are too large. */
+/** Returns the bundle. Removes the source map if the bundle would otherwise be too large. */
 export function checkedBundle(bundle: string): string {
   if (Buffer.byteLength(bundle) <= APP_BUNDLE_BYTES_MAX) return bundle;
   const code = codeOf(bundle);
@@ -80,13 +82,13 @@ export function checkedBundle(bundle: string): string {
   );
 }
 
-/** The bundle without its source map. */
+/** Returns the bundle without its source map. */
 export function codeOf(bundle: string): string {
   const at = bundle.lastIndexOf("\n//# sourceMappingURL=data:");
   return at < 0 ? bundle : bundle.slice(0, at + 1);
 }
 
-/** Formats messages as compilers do, with the place first. */
+/** Formats messages as compilers do: each begins with its file and line. */
 export async function linesOf(messages: Message[], kind: "error" | "warning"): Promise<string[]> {
   const color = kind === "error" ? process.stderr.isTTY === true : false;
   const lines = await formatMessages(messages, { kind, color });

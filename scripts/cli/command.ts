@@ -1,4 +1,4 @@
-/** The shape of a command of the command line for apps, and the reading of its parameters. */
+/** The type of a command for apps, and the parsing of a command's parameters. */
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { meantName } from "../../schemas/nearest-name.ts";
 import { UsageError } from "../admin/usage-error.ts";
@@ -15,7 +15,7 @@ export interface Command {
   run(parameters: string[], environment: NodeJS.ProcessEnv): Promise<void>;
 }
 
-/** The command was understood and failed. Its message gets no hint to the help. */
+/** A valid command failed. Unlike a UsageError, the message is printed without a reference to the help. */
 export class CommandFailure extends Error {}
 
 interface ReadParameters {
@@ -23,7 +23,9 @@ interface ReadParameters {
   positionals: string[];
 }
 
-/** `counts`: how many parameters there may be besides options. */
+/**
+ * Parses the parameters of a command. `counts` are the minimum and maximum number of parameters that are not options.
+ */
 export function readParameters(
   parameters: string[],
   {
@@ -56,7 +58,7 @@ function parsed(parameters: string[], options: ParseArgsOptionsConfig) {
       const hint = meant === "" ? "" : `; is --${meant} meant?`;
       throw new UsageError(`Cannot run command: unknown option ${token.rawName}${hint}`);
     }
-    // An option that is followed by another has lost its value.
+    // A missing value: another option follows directly, or the value is empty.
     if (option.type === "string" && (token.value === undefined || token.value === ""))
       throw new UsageError(`Cannot run command: ${token.rawName} needs a value`);
     if (option.type === "boolean" && token.value !== undefined)
@@ -65,6 +67,6 @@ function parsed(parameters: string[], options: ParseArgsOptionsConfig) {
   return read;
 }
 
-/** The option that names the app's configuration, for every command that needs one. */
+/** The option with the path of the app's configuration file, for every command that reads this file. */
 export const CONFIG_OPTION = { config: { type: "string", short: "c" } } as const;
 export const CONFIG_HELP = `  --config, -c <file>   another file than trunkline.jsonc in this folder`;

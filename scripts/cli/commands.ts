@@ -1,4 +1,4 @@
-/** Every command for apps, and the help for all of them and for each. */
+/** The list of all commands for apps, and the texts of their help. */
 import { meantName } from "../../schemas/nearest-name.ts";
 import type { Command } from "./command.ts";
 import { deleteApp } from "./delete.ts";
@@ -42,14 +42,14 @@ export function commandList(commands: readonly Command[] = COMMANDS): string {
     .join("\n");
 }
 
-/** The help of commands of two words that share the first one; undefined where there are none. */
+/** Returns the help of the two-word commands that begin with the word `first`. Returns undefined if none does. */
 export function groupHelp(first = ""): string | undefined {
   const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `));
   if (group.length === 0) return undefined;
   return `Usage: trunkline ${first} <command>\n\n${commandList(group)}`;
 }
 
-/** The command, and what follows its name. */
+/** Returns the command, and the parameters after the command's name. */
 export function findCommand(
   parameters: readonly string[],
 ): { command: Command; rest: string[] } | undefined {

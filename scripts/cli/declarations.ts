@@ -1,6 +1,6 @@
 /**
- * Makes declarations of `trunkline/agents` for editors, because an editor would check the sources themselves with the
- * settings of the app's project.
+ * Generates the type declarations of `trunkline/agents`. Editors need them: without declarations, an editor would
+ * check the package's TypeScript sources with the settings of the app's project.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
@@ -8,13 +8,19 @@ import { join } from "node:path";
 import { IS_PACKAGE, REPOSITORY } from "../tools.ts";
 import { CommandFailure } from "./command.ts";
 
-/** The folder that `exports` of package.json names in a clone. In the package, declarations lie beside the code. */
+/**
+ * In a clone of the repository, `exports` of package.json names this folder. In the npm package, the declarations are
+ * beside the code.
+ */
 const FOLDER = join(REPOSITORY, "declarations");
 const ENTRY = "actors/apps/package/index.ts";
 export const COMPILER = join(REPOSITORY, "node_modules/typescript/bin/tsc");
 const COMPILER_MS_MAX = 120_000;
 
-/** Makes them where they are missing or older than the sources. The package has no sources, and has them. */
+/**
+ * Generates the declarations if they are missing or older than the sources. Does nothing in the npm package, which
+ * already contains the declarations.
+ */
 export function makeDeclarations(): void {
   if (IS_PACKAGE) return;
   const made = statSync(join(FOLDER, "actors/apps/package/index.d.ts"), { throwIfNoEntry: false });
@@ -23,7 +29,7 @@ export function makeDeclarations(): void {
   );
   const newest = Math.max(...sources.map((path) => statSync(join(REPOSITORY, path)).mtimeMs));
   if (made && made.mtimeMs >= newest) return;
-  // Without the compiler, as in an image of the platform, no app is written.
+  // Nobody writes apps where the compiler is missing, as in an image of the platform.
   if (!existsSync(COMPILER)) return;
   const next = mkdtempSync(`${FOLDER}.`);
   try {
@@ -31,7 +37,7 @@ export function makeDeclarations(): void {
     rmSync(FOLDER, { recursive: true, force: true });
     renameSync(next, FOLDER);
   } catch (error) {
-    // Another command has made the folder first.
+    // Another command has created the folder at the same time, so its declarations are used.
     if (!(error instanceof Error && "code" in error && error.code === "ENOTEMPTY")) throw error;
   } finally {
     rmSync(next, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** `trunkline delete`: an app with everything it has, for good. */
+/** `trunkline delete`: deletes an app and all of its data. This cannot be undone. */
 import { createInterface } from "node:readline/promises";
 import { DeletedApp } from "../../schemas/apps/http/apps.ts";
 import { UsageError } from "../admin/usage-error.ts";

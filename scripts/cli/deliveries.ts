@@ -1,4 +1,4 @@
-/** `trunkline deliveries`: events that came to an agent; shown, and delivered again. */
+/** `trunkline deliveries`: shows the events that an agent received, and replays them. */
 import { z } from "zod";
 import { AgentName, ClassName } from "../../schemas/apps/app-names.ts";
 import { Replayed, WireDelivery, WireDeliveryContent } from "../../schemas/apps/http/deliveries.ts";

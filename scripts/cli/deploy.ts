@@ -1,4 +1,4 @@
-/** `trunkline deploy`: bundles an app and has it serve. */
+/** `trunkline deploy`: bundles an app, uploads the bundle, and makes it the version that serves. */
 import type { z } from "zod";
 import { WireApp } from "../../schemas/apps/http/apps.ts";
 import { type AppConfigFile, readAppConfig } from "./app-config-file.ts";

@@ -1,4 +1,4 @@
-/** `trunkline dev`: deploys an app to the local platform at each save, and prints its log. */
+/** `trunkline dev`: deploys an app to the local platform after each save, and prints the app's log. */
 import { watch } from "node:fs";
 import { basename } from "node:path";
 import { type BuildContext, type BuildResult, context } from "esbuild";
@@ -32,7 +32,8 @@ ${CONFIG_HELP}
       options: { ...CONFIG_OPTION, remote: { type: "boolean" } },
     });
     const path = (values.config as string | undefined) ?? CONFIG_FILE;
-    // A fault at the start ends dev. Later faults may be passing ones of an edit.
+    // A fault in the configuration at the start ends `dev`. A later fault does not, because the file may be in the
+    // middle of an edit.
     readAppConfig(path);
     const platform = await openPlatform(environment);
     const { hostname } = new URL(platform.apiUrl);
@@ -56,7 +57,7 @@ class Development {
   readonly #signal: AbortSignal;
   #building: BuildContext | undefined;
   #opening: Promise<void> = Promise.resolve();
-  /** The newest save that is not deployed; those between are passed over. */
+  /** The newest saved version that is not deployed yet. Older versions that are not deployed are skipped. */
   #next: Saved | undefined;
   #deployed = "";
   #isDeploying = false;
@@ -74,7 +75,7 @@ class Development {
     const stopped = Promise.withResolvers<void>();
     this.#signal.addEventListener("abort", () => stopped.resolve(), { once: true });
     const { folder, path } = readAppConfig(this.#path);
-    // The folder, and not the file: editors put another one in its place.
+    // Watches the folder instead of the file, because many editors save by replacing the file.
     const watcher = watch(folder, (_event, name) => {
       if (name === basename(path)) this.#reopen();
     });
@@ -157,7 +158,7 @@ class Development {
     const print = (line: Parameters<typeof lineText>[0]) => console.log(lineText(line));
     followLogs(this.#platform, { app, earlier: 0, signal, print }).catch((error: unknown) => {
       printError(error);
-      // The next save begins anew: the app may have been deleted meanwhile.
+      // Following the log failed, perhaps because the app was deleted. The next save starts to follow it again.
       if (this.#followed === app) this.#followed = "";
     });
   }

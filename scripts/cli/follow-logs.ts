@@ -1,4 +1,4 @@
-/** Prints an app's log live, and continues after interruptions of any length. */
+/** Prints an app's log live, and reconnects after interruptions of any length. */
 import { setTimeout as pause } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import type { z } from "zod";
@@ -9,7 +9,7 @@ import { Unreachable } from "./reach.ts";
 
 const PAUSE_MS = 250;
 const PAUSE_MS_MAX = 5_000;
-/** Beside the time for which the platform waits for a line. */
+/** Timeout of a request, in addition to the time for which the platform waits for new lines. */
 const ANSWER_MS_MAX = 15_000;
 
 export type LogLine = z.output<typeof WireAppLogLine>;
@@ -22,7 +22,10 @@ interface Following {
   print(line: LogLine): void;
 }
 
-/** Resolves when the signal comes. Rejects with what will not pass: no such app, no permission. */
+/**
+ * Prints lines until the signal aborts. Rejects with errors that a retry cannot fix, such as an unknown app or a
+ * missing permission.
+ */
 export async function followLogs(platform: Platform, wanted: Following): Promise<void> {
   const { signal, print } = wanted;
   let after: number | undefined;
@@ -72,7 +75,7 @@ const mayPass = (error: unknown): error is Error =>
   error instanceof Unreachable ||
   (error instanceof Refused && (error.status === 429 || error.status >= 500));
 
-/** Formats a line of the log. Its text may come from anybody, so control characters are removed. */
+/** Formats a line of the log. Anybody may have written its text, so control characters are removed. */
 export function lineText({ time, level, text, agent }: LogLine): string {
   const from = agent === null ? "" : ` [${plain(`${agent.class_name} ${agent.name}`)}]`;
   return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)}${from} ${plain(text)}`;

@@ -1,4 +1,4 @@
-/** The file of a login, readable by its user only. Writers hold a lock of the operating system. */
+/** The file that stores a login; only its owner can read it. Writers hold a lock of the operating system. */
 import { chmod, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { z } from "zod";
 import { Id } from "../../schemas/values.ts";
 import { CommandFailure } from "./command.ts";
 
-/** A refresh takes as long as REFRESH_MS_MAX, and several may wait for each other. */
+/** Timeout for the lock. A refresh takes up to REFRESH_MS_MAX, and several commands may wait one after another. */
 const LOCK_MS_MAX = 60_000;
 const LOCK_LOOK_MS = 20;
 const SQLITE_BUSY = 5;
@@ -28,14 +28,14 @@ export type Login = z.infer<typeof Login>;
 
 export function loginFolder(environment: NodeJS.ProcessEnv): string {
   const { XDG_CONFIG_HOME: named, HOME: home = homedir() } = environment;
-  // A relative path is to be ignored (XDG Base Directory Specification).
+  // The XDG Base Directory Specification says that a relative path must be ignored.
   const folder = named?.startsWith("/") ? named : join(home, ".config");
   return join(folder, "trunkline");
 }
 
 const fileIn = (folder: string) => join(folder, "login.json");
 
-/** Undefined if nobody is logged in. */
+/** Reads the stored login. Returns undefined if nobody is logged in. */
 export async function readLogin(folder: string): Promise<Login | undefined> {
   const path = fileIn(folder);
   let text: string;
@@ -53,7 +53,10 @@ export async function readLogin(folder: string): Promise<Login | undefined> {
   }
 }
 
-/** On disk before it resolves: the refresh token before it may be worth nothing by now. Hold the lock. */
+/**
+ * Writes the login, and resolves only when it is on disk: the server may have revoked the former refresh token
+ * already. The caller must hold the lock.
+ */
 export async function writeLogin(folder: string, login: Login): Promise<void> {
   const path = fileIn(folder);
   const next = `${path}.next`;
@@ -74,8 +77,8 @@ export async function removeLogin(folder: string): Promise<void> {
 }
 
 /**
- * Waits for the lock. SQLite is Node's only way to a lock of the operating system, which is released when its process
- * ends, however it ends.
+ * Runs the function while it holds the lock. Uses SQLite, because this is Node's only access to a lock of the
+ * operating system, which is released even if the process is killed.
  */
 export async function withLoginLock<T>(folder: string, run: () => Promise<T>): Promise<T> {
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -34,7 +34,7 @@ describe("trunkline login", function () {
     await writeFile(folder.loginPath, JSON.stringify({ ...(await readLogin()), ...changes }));
   }
 
-  /** The address that the command prints, in the browser of somebody who is signed in. */
+  /** Opens the address that the command prints in the browser of a signed-in person. */
   async function openPage(command: ChildProgram): Promise<Person> {
     const address = await command.line("/oauth2/auth?");
     const person = new Person(url());
@@ -219,7 +219,7 @@ describe("trunkline login", function () {
   });
 });
 
-/** Hands requests on to the platform, and counts them. */
+/** Forwards requests to the platform, and counts them. */
 async function countingProxy(target: string) {
   const asked: string[] = [];
   const held = Promise.withResolvers<void>();
@@ -233,7 +233,7 @@ async function countingProxy(target: string) {
       body,
     });
     const text = await answer.text();
-    // The platform has given new tokens, and nobody hears of them.
+    // The platform has issued new tokens, but the proxy does not forward its response.
     if (isHeld) return held.resolve();
     response.writeHead(answer.status, { "Content-Type": "application/json" }).end(text);
   });

@@ -1,4 +1,7 @@
-/** `trunkline login`: the person allows it in their browser, which leads back to a port of this machine (RFC 8252). */
+/**
+ * `trunkline login`: a person grants access in the browser, which then redirects to a port of this machine (RFC
+ * 8252).
+ */
 import { spawn } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -105,7 +108,7 @@ async function authorize(server: Server, opens: boolean) {
   return redeemCode(server.token_endpoint, { code, verifier, redirectUri });
 }
 
-/** Opens a browser if there is a screen. The address is on the terminal in any case. */
+/** Opens the address in a browser if this machine has a screen. The terminal shows the address in any case. */
 function openInBrowser(url: string): void {
   const { DISPLAY, WAYLAND_DISPLAY } = process.env;
   if (!process.stdout.isTTY) return;
@@ -121,7 +124,7 @@ async function emailOf({ userinfo_endpoint: url }: Server, token: string): Promi
   const read = z
     .object({ email: z.string() })
     .safeParse(await response.json().catch(() => undefined));
-  // The person may have declined to tell it.
+  // Without an email address: the person may not have granted access to it.
   return read.success ? read.data.email : "somebody";
 }
 
@@ -131,6 +134,6 @@ async function keep(folder: string, login: Login): Promise<void> {
     await writeLogin(folder, login);
     return old;
   });
-  // The platform of the old login may be gone. Then its tokens are useless anyway.
+  // Errors are ignored: the platform of the old login may no longer exist, and then the old tokens are useless.
   if (old) await revokeToken(old.revocation_endpoint, old.refresh_token).catch(() => {});
 }

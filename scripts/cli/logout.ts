@@ -1,4 +1,4 @@
-/** `trunkline logout`: takes back what `login` was given. */
+/** `trunkline logout`: revokes the tokens of the login, and deletes the stored login. */
 import { type Command, readParameters } from "./command.ts";
 import { type Login, loginFolder, readLogin, removeLogin, withLoginLock } from "./login-file.ts";
 import { revokeToken } from "./oauth-requests.ts";

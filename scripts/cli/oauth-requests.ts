@@ -1,10 +1,10 @@
-/** Asks the authorization server for tokens, and gives them back. */
+/** Sends requests to the authorization server that get tokens or revoke them. */
 import { z } from "zod";
 import { COMMAND_LINE_CLIENT_ID } from "../../schemas/oauth/command-line.ts";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { reach } from "./reach.ts";
 
-/** Longer than a loaded server needs, and shorter than the wait for the lock. */
+/** Timeout of a refresh: longer than a loaded server needs, and shorter than the wait for the lock. */
 const REFRESH_MS_MAX = 20_000;
 
 const Tokens = z.object({
@@ -39,7 +39,7 @@ export function refreshTokens(endpoint: string, refreshToken: string): Promise<T
   return askForTokens(endpoint, { grant_type: "refresh_token", refresh_token: refreshToken });
 }
 
-/** RFC 7009: with the refresh token all of its grant is over. */
+/** Revokes a token. For a refresh token, this ends the whole grant (RFC 7009). */
 export async function revokeToken(endpoint: string, token: string): Promise<void> {
   await post(endpoint, { token });
 }

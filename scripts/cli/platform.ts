@@ -1,4 +1,7 @@
-/** The REST API for the command line, with the login or with the environment's token. */
+/**
+ * Client of the REST API for the command line. It authenticates with the stored login or with the token of the
+ * environment.
+ */
 import { z } from "zod";
 import { parseJson } from "../../schemas/parse-json.ts";
 import { Id } from "../../schemas/values.ts";
@@ -7,7 +10,7 @@ import { type Login, loginFolder, readLogin, withLoginLock, writeLogin } from ".
 import { OAuthRefusal, refreshTokens } from "./oauth-requests.ts";
 import { reach } from "./reach.ts";
 
-/** A token that is good for less is renewed before it is used. */
+/** A token that expires sooner than this is refreshed before it is used. */
 const TOKEN_LEFT_MS_MIN = 60_000;
 
 const Envelope = z.object({
@@ -23,7 +26,7 @@ const Envelope = z.object({
   result_info: z.object({ cursor: z.string().optional() }).optional(),
 });
 
-/** The server's own words, an error a line. */
+/** A refusal by the server. The message contains the server's error messages, one a line. */
 export class Refused extends CommandFailure {
   readonly status: number;
   readonly retryAfterS: number | undefined;
@@ -44,16 +47,19 @@ export interface Asking {
 export interface Platform {
   apiUrl: string;
   accountId: string;
-  /** `path` is below the account. Resolves with the result; throws `Refused` with the server's message. */
+  /**
+   * Sends a request and resolves with its result. `path` is relative to the account's path. Throws `Refused` with the
+   * server's message.
+   */
   ask<S extends z.ZodType>(path: string, schema: S, asking?: Asking): Promise<z.output<S>>;
-  /** Asks for one page of an answer that continues on others. */
+  /** Requests one page of a result that has several pages. */
   askPage<S extends z.ZodType>(
     path: string,
     schema: S,
   ): Promise<{ result: z.output<S>; cursor: string | undefined }>;
 }
 
-/** With `/v4` at its end or without: the address of the API, or of the platform. */
+/** Accepts the address of the platform or of its API: with or without `/v4` at its end. */
 export function readApiUrl(text: string, name: string): string {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) {
@@ -94,7 +100,7 @@ async function fromLogin(environment: NodeJS.ProcessEnv): Promise<Platform> {
   }
   const { TRUNKLINE_API_URL: url = "", TRUNKLINE_ACCOUNT_ID: named = "" } = environment;
   const apiUrl = url === "" ? login.api_url : readApiUrl(url, "TRUNKLINE_API_URL");
-  // Send a token only to the platform that issued it.
+  // A token is sent only to the platform that issued it.
   if (apiUrl !== login.api_url) {
     throw new CommandFailure(
       `Cannot ask ${apiUrl}: you are logged in at ${login.api_url}; run trunkline login, or set TRUNKLINE_API_TOKEN`,
@@ -114,8 +120,8 @@ async function fromLogin(environment: NodeJS.ProcessEnv): Promise<Platform> {
 }
 
 /**
- * Runs under the lock: one of several concurrent commands refreshes, and the others read its tokens. A refresh token
- * used after its successor would end the login.
+ * Runs under the lock. Of several commands that run at the same time, one refreshes the tokens and the others read
+ * the new ones. If two commands used the same refresh token, the server would end the login.
  */
 async function renewLogin(folder: string, accessToken: string): Promise<Login> {
   return withLoginLock(folder, async () => {
@@ -174,7 +180,8 @@ function platform(apiUrl: string, bearer: Bearer, accountId: string): Platform {
     try {
       return await askApi(`${base}${path}`, await bearer.get(), asking);
     } catch (error) {
-      // The token was revoked, or another clock is ahead.
+      // A 401 response: the token was revoked, or this machine's clock is wrong. The request is sent again with a new
+      // token.
       if (!(error instanceof Refused && error.status === 401 && bearer.renew)) throw error;
       await bearer.renew();
       return askApi(`${base}${path}`, await bearer.get(), asking);

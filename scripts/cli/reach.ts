@@ -1,6 +1,6 @@
-/** `fetch`, whose failures say in one line who could not be reached, and why. */
+/** A `fetch` whose network errors are one line: the server that cannot be reached, and the reason. */
 
-/** The platform was not reached: it may be tried again. */
+/** The platform could not be reached. A retry may succeed. */
 export class Unreachable extends Error {}
 
 export async function reach(url: string, init: RequestInit = {}): Promise<Response> {

@@ -6,7 +6,7 @@ import { CommandFailure } from "./command.ts";
 /** Enter, and Ctrl-D. */
 const ENDS = new Set(["\r", "\n", "\u0004"]);
 
-/** Without the end of its last line. */
+/** Returns the value without the line break at its end. */
 export async function readSecret(question: string): Promise<string> {
   const { stdin } = process;
   if (stdin instanceof ReadStream && stdin.isTTY) return typed(stdin, question);

@@ -1,6 +1,6 @@
 /**
- * `trunkline secret`: values that only an app's code can read. They come from stdin or a prompt, never from a
- * parameter.
+ * `trunkline secret`: manages values that only the app's code can read. A value comes from standard input or a
+ * prompt, never from a parameter, because other users can see parameters.
  */
 import { BindingName } from "../../schemas/apps/app-names.ts";
 import { NamedSecret, WireAppSecret } from "../../schemas/apps/http/apps.ts";

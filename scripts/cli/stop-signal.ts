@@ -1,4 +1,7 @@
-/** Ends endless commands: at Ctrl-C, at a signal to end, or when the output has no reader. */
+/**
+ * Ends commands that otherwise run forever: at Ctrl-C, at a termination signal, or when the reader of the output has
+ * exited.
+ */
 
 export function untilStopped(): AbortSignal {
   const stopping = new AbortController();

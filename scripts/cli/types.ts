@@ -1,4 +1,4 @@
-/** `trunkline types`: writes the type of an app's `env`, as its configuration has it. */
+/** `trunkline types`: writes the TypeScript type of an app's `env` from the app's configuration. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, posix, relative } from "node:path";
 import { type AppConfigFile, readAppConfig } from "./app-config-file.ts";
@@ -49,7 +49,9 @@ ${CONFIG_HELP}`,
   },
 };
 
-/** `target`: where it will stand, which paths in it begin from. */
+/**
+ * Returns the text of the type. `target` is the path of the file to write: imports in the text are relative to it.
+ */
 function envTypes({ config, folder }: AppConfigFile, target: string): string {
   const main = config.main && importPath(target, join(folder, config.main));
   const members = new Map<string, string>();
@@ -71,7 +73,10 @@ function secretsOf({ secrets, webhooks }: AppConfigFile["config"]): Set<string> 
   return new Set([...secrets.required, ...webhooks.flatMap(({ secret }) => secret)]);
 }
 
-/** Returns the type of a variable, wide enough for later deployments: a string stays a string with another text. */
+/**
+ * Returns the type of a variable's value. The type still fits when a later deployment changes the value: a string has
+ * the type `string`.
+ */
 function typeOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) {

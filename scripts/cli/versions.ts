@@ -1,4 +1,4 @@
-/** `trunkline versions` and `trunkline rollback`: lists deployed versions, and serves an earlier one again. */
+/** `trunkline versions` lists the deployed versions. `trunkline rollback` makes an earlier version serve again. */
 import { WireApp } from "../../schemas/apps/http/apps.ts";
 import { age } from "../admin/age.ts";
 import { table } from "../admin/table.ts";

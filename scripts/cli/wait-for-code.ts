@@ -1,16 +1,16 @@
-/** Listens on a port of this machine until a browser comes back from the authorization server. */
+/** Listens on a port of this machine until the authorization server redirects the browser to it. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { COMMAND_LINE_CALLBACK } from "../../schemas/oauth/command-line.ts";
 import { CommandFailure } from "./command.ts";
 
-/** Equals the time that the server waits for the person. */
+/** Maximum wait for the person. The server waits equally long. */
 const WAIT_MS_MAX = 10 * 60_000;
 
 interface WaitingForCode extends AsyncDisposable {
   redirectUri: string;
-  /** Rejects when the person refuses, or does nothing. */
+  /** Resolves with the authorization code. Rejects if the person refuses or does not answer in time. */
   code: Promise<string>;
 }
 
@@ -35,7 +35,7 @@ export async function waitForCode(expected: {
     async [Symbol.asyncDispose]() {
       clearTimeout(timer);
       server.close();
-      // The page may still be on its way to the browser.
+      // Closes only idle connections, because a response page may still be on its way to the browser.
       server.closeIdleConnections();
     },
   };
@@ -56,7 +56,7 @@ export async function waitForCode(expected: {
     }
   }
 
-  /** Checks `state` and `iss`, because any page may send a browser here. */
+  /** Checks `state` and `iss`, because any web page could send a browser to this port. */
   function isExpected(answered: URLSearchParams): boolean {
     return answered.get("state") === expected.state && answered.get("iss") === expected.issuer;
   }
@@ -73,7 +73,7 @@ function page(response: ServerResponse, status: number, text: string): void {
     "Content-Type": "text/html; charset=utf-8",
     "Content-Security-Policy": "default-src 'none'",
     "Cache-Control": "no-store",
-    // The process ends with the answer, and does not wait for the browser to let go.
+    // The browser must not keep the connection open, because the process ends after this response.
     Connection: "close",
   });
   response.end(

@@ -1,4 +1,4 @@
-/** `trunkline whoami`: which platform and account commands are about, asked of the platform itself. */
+/** `trunkline whoami`: asks the platform, and prints the platform and the account that commands use. */
 import { z } from "zod";
 import { type Command, readParameters } from "./command.ts";
 import { loginFolder, readLogin } from "./login-file.ts";

@@ -1,4 +1,4 @@
-/** Every route of the REST API, from the declarations of the gateway. */
+/** Generates the page with every route of the REST API from the gateway's declarations. */
 import { routeTable } from "../../gateway/app.ts";
 import type { Route } from "../../gateway/http/route.ts";
 import { TAG_DESCRIPTIONS } from "../../gateway/platform/route-tags.ts";
@@ -29,7 +29,7 @@ platform shows every parameter and answer at \`/docs\`, and serves the OpenAPI d
 ${sections.join("\n")}`;
 }
 
-/** The declarations of every route. Their handlers get no parts: they are never called. */
+/** Returns the declarations of all routes. The handlers get no dependencies, because they are never called. */
 function allRoutes(): Route[] {
   const nothing = {};
   const repositories = { parts: { sizes: GIT_SIZES } };

@@ -1,4 +1,4 @@
-/** The command line: every command as its own help describes it. */
+/** Generates the page of the command line from the help texts of all commands. */
 import { ADMIN_COMMANDS } from "../admin/admin-commands.ts";
 import { COMMANDS, commandList, helpOf } from "../cli/commands.ts";
 

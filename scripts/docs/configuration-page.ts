@@ -1,8 +1,11 @@
-/** Every setting, from scripts/settings.ts: its default, valid values as the error about a wrong one names them, and its meaning. */
+/**
+ * Generates the page of settings from scripts/settings.ts: the default, the valid values and the meaning of each
+ * setting. The valid values come from the error about a wrong value.
+ */
 import type { z } from "zod";
 import { Settings } from "../settings.ts";
 
-/** No setting that is checked accepts this value. Free text accepts it. */
+/** A wrong value for every setting that has a check. Settings with free text accept it. */
 const WRONG = "\u0000";
 
 export function configurationPage(): string {

@@ -1,4 +1,4 @@
-/** Every error of the REST API, from schemas/errors.ts. */
+/** Generates the page with every error of the REST API from schemas/errors.ts. */
 import { ERRORS } from "../../schemas/errors.ts";
 
 export function errorsPage(): string {

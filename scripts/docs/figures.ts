@@ -1,14 +1,14 @@
-/** Writes numbers as people read them. */
+/** Formats numbers for people. */
 
 /** One row of the page of limits. */
 export type LimitRow = readonly [what: string, most: string, past: string];
 
-/** A number with a comma after each three digits. */
+/** Formats a number with a comma after every three digits. */
 export function count(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-/** Bytes in the largest unit of which they are a whole number, such as "50 MiB" or "720 kB". */
+/** Formats bytes in the largest unit that gives a whole number, such as "50 MiB" or "720 kB". */
 export function bytes(value: number): string {
   const units = [
     [1024 ** 3, "GiB"],
@@ -22,7 +22,7 @@ export function bytes(value: number): string {
   return `${count(value / size)} ${unit}`;
 }
 
-/** A time in the largest unit of which it is a whole number above one, such as "15 minutes" or "0.5 s". */
+/** Formats a time in the largest unit that gives a whole number above one, such as "15 minutes" or "0.5 s". */
 export function time(ms: number): string {
   const units = [
     [86_400_000, "days"],

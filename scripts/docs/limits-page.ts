@@ -1,4 +1,4 @@
-/** The limits that clients meet, with the numbers of the code. */
+/** Generates the page of the limits that clients may reach, with the values from the code. */
 import type { LimitRow } from "./figures.ts";
 import { APPS_AND_AGENTS, OAUTH, REPOSITORIES, WEBHOOKS } from "./resource-limits.ts";
 import { CRAWLS, RENDERING, REQUESTS_AND_ACCOUNTS } from "./service-limits.ts";

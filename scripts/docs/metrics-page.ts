@@ -1,4 +1,4 @@
-/** Every metric of ours, from schemas/metrics.ts. */
+/** Generates the page with every metric of Trunkline from schemas/metrics.ts. */
 import { declaredMetric, METRICS, type Metric, type MetricName } from "../../schemas/metrics.ts";
 
 export function metricsPage(): string {

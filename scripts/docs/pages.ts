@@ -1,4 +1,4 @@
-/** The documents that are made from the code, so that they are never behind it. */
+/** The documents that are generated from the code, so that they always match it. */
 import { apiPage } from "./api-page.ts";
 import { cliPage } from "./cli-page.ts";
 import { configurationPage } from "./configuration-page.ts";
@@ -7,7 +7,7 @@ import { limitsPage } from "./limits-page.ts";
 import { metricsPage } from "./metrics-page.ts";
 import { storageSchema } from "./stored-kinds.ts";
 
-/** Returns the pages by their path from the root of the repository. */
+/** Returns the text of each generated page by its path in the repository. */
 export function madeDocuments(): ReadonlyMap<string, string> {
   const pages = {
     api: apiPage(),

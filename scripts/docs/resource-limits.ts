@@ -1,4 +1,4 @@
-/** Limits of repositories, OAuth, apps, agents and webhooks. */
+/** The documented limits of repositories, OAuth, apps, agents and webhooks. */
 import {
   AUDIT_ENTRIES_MAX,
   CLIENT_CHANGES_PER_DAY_MAX,

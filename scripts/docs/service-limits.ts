@@ -1,4 +1,4 @@
-/** Limits of requests, accounts, rendering and crawls. */
+/** The documented limits of requests, accounts, rendering and crawls. */
 import { INVITATION_MS } from "../../actors/account/account/members.ts";
 import {
   GUESSES_KEPT_MS,

@@ -1,4 +1,7 @@
-/** Makes the table of kinds in deploy/storage-schema.md from the comments "Stored at" beside the kinds. */
+/**
+ * Generates the table of actor kinds in deploy/storage-schema.md from the comments "Stored at" in the code of the
+ * kinds.
+ */
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { ACTORS } from "../../actors/main.ts";
@@ -8,7 +11,7 @@ const BEGIN =
   '<!-- Kinds: made by `npm run docs` from the comments "Stored at" of the kinds. -->\n';
 const END = "<!-- Kinds end. -->\n";
 
-/** Returns deploy/storage-schema.md with the table of kinds as the code has it now. */
+/** Returns the text of deploy/storage-schema.md with a table of kinds that matches the present code. */
 export function storageSchema(): string {
   const text = readFileSync(join(REPOSITORY, "deploy/storage-schema.md"), "utf8");
   const [before, rest] = divide(text, BEGIN);
@@ -27,7 +30,7 @@ ${rows.join("\n")}
 ${END}${after}`;
 }
 
-/** Makes a row of the kind itself, and one of each sort of row that it has. */
+/** Returns the table rows of a kind: one row for the kind's state, and one row for each sort of stored row. */
 function rowsOf(kind: string, [key = "", state = "", ...rows]: readonly string[]): string[] {
   return [
     `| \`${kind}\` | ${without(key, "Stored at: ")} | ${without(state, "State: ")} |`,
@@ -38,7 +41,7 @@ function rowsOf(kind: string, [key = "", state = "", ...rows]: readonly string[]
   ];
 }
 
-/** Returns the paragraphs of a kind's storage comment: its key, its state, and its rows. */
+/** Returns the paragraphs of a kind's "Stored at" comment: its key, its state, and its rows. */
 function storedComment(kind: string, files: readonly string[]): string[] {
   for (const file of files) {
     const text = readFileSync(join(REPOSITORY, file), "utf8");

@@ -1,4 +1,7 @@
-/** Prints what 1,000 hosts cost: `node_modules/.bin/node scripts/model/main.ts [hosts] [changes a second]`. */
+/**
+ * Prints the computed costs of a platform with 1,000 hosts: `node_modules/.bin/node scripts/model/main.ts [hosts]
+ * [changes a second]`.
+ */
 import { SHARDS, SHARDS_MAX } from "../../schemas/limits.ts";
 import { type Costs, type Findings, simulate } from "./simulate.ts";
 

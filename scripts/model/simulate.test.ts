@@ -13,7 +13,8 @@ const scene = {
 describe("simulate()", () => {
   it("moves exactly the shards of the hosts that died", () => {
     const { rack, stateStreams, idleMessagesPerSecond } = simulate(scene, costs);
-    // About a tenth of the shards: the deviation of a binomial distribution is 7.
+    // A rack should own about a tenth of the shards. The range is four standard deviations of a binomial
+    // distribution, each 7.
     expect(rack.shards).to.be.within(51 - 28, 51 + 28);
     expect(rack.actors).to.equal((rack.shards / 512) * 100_000);
     expect(rack.epochMessages).to.equal(2 * rack.shards * 90);

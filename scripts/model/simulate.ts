@@ -1,4 +1,4 @@
-/** Computes what a large installation costs, from the platform's own placement and from measured costs. */
+/** Computes the costs of a large installation from the platform's own placement code and from measured costs. */
 import { LEASE_RENEW_MS } from "../../actors/runtime/placement/host-lease.ts";
 import { PreferredHosts } from "../../actors/runtime/placement/rendezvous.ts";
 
@@ -10,38 +10,38 @@ export interface Scene {
   changesPerSecond: number;
 }
 
-/** Costs measured by `npm run bench`, on two cores that servers, hosts and load share. */
+/** Costs measured by `npm run bench` on two processor cores, which servers, hosts and the load share. */
 export interface Costs {
-  /** Durable changes a second that one state stream stores with its journal. */
+  /** Number of durable changes per second that one state stream with its journal can store. */
   changesPerStream: number;
-  /** Messages a second that the server receives and sends for an idle host, and for the readers of a shard. */
+  /** Messages per second that the server receives and sends for an idle host and for the readers of a shard. */
   messagesPerHost: number;
   messagesPerShard: number;
-  /** Processor time of hosts and servers for the same, in parts of a core. */
+  /** Processor time of hosts and servers for these messages, as a fraction of one core. */
   coresPerHost: number;
   coresPerShard: number;
 }
 
 export interface Findings {
-  /** Shards of the busiest host, over a fair share. */
+  /** Number of shards of the busiest host, divided by the average number. */
   busiest: number;
   idleHosts: number;
   idleMessagesPerSecond: number;
   idleCores: number;
-  /** The same with a watch of each lease by each host. */
+  /** Messages per second if each host watched the lease of every other host. */
   messagesIfAllWatch: number;
-  /** Time of one host to choose anew when one joins, and when a rack dies. */
+  /** Time that one host needs to choose its shards again when a host joins, and when a rack fails. */
   joinMs: number;
   rackMs: number;
   rack: {
     shards: number;
     actors: number;
-    /** Longest run of dead members in the order of names: one host finds all of them. */
+    /** Longest run of dead members in the order of names. One host detects all of them. */
     longestRun: number;
-    /** Writes of epochs, and their deliveries to all hosts. */
+    /** Number of epoch writes, and of their deliveries to all hosts. */
     epochWrites: number;
     epochMessages: number;
-    /** Shards that the busiest taker takes. */
+    /** Highest number of shards that one host takes over. */
     mostTaken: number;
   };
   stateStreams: number;
@@ -57,7 +57,8 @@ export function simulate(scene: Scene, costs: Costs): Findings {
   const owned = countBy(before);
   const busiest = Math.max(...owned.values()) / (shards / scene.hosts);
 
-  // Hosts of one rack started one after the other, so their names have nothing in common.
+  // The dead hosts are all hosts of one rack. Their names are random, so they are not neighbours in the order of
+  // names.
   const dead = new Set(names.slice(0, hostsPerRack));
   const rackMs = timed(() => {
     for (const name of dead) preferred.remove(name);
@@ -85,10 +86,13 @@ export function simulate(scene: Scene, costs: Costs): Findings {
   };
 }
 
-/** Returns a name that looks random, as those of real hosts do: hosts of one rack are no neighbours in the order of names. */
+/**
+ * Returns a pseudo-random name, as real hosts have. Hosts of one rack are therefore not neighbours in the order of
+ * names.
+ */
 function nameOf(index: number): string {
   const spread = Math.imul(index + 1, 0x9e3779b1);
-  // Without this step the names would be spread more evenly than random ones.
+  // Without this step, the names would be more evenly distributed than random names.
   const mixed = Math.imul(spread ^ (spread >>> 15), 0x85ebca6b);
   return `node-${((mixed ^ (mixed >>> 13)) >>> 0).toString(16).padStart(8, "0")}`;
 }
@@ -105,7 +109,7 @@ function countBy(names: readonly (string | undefined)[]): Map<string | undefined
 function longestRun(names: readonly string[], dead: ReadonlySet<string>): number {
   let longest = 0;
   let run = 0;
-  // Twice round, because the last name is followed by the first.
+  // Goes through the names twice, because the order is a ring: the first name follows the last one.
   for (const name of [...names, ...names]) {
     run = dead.has(name) ? run + 1 : 0;
     longest = Math.max(longest, run);

@@ -21,7 +21,7 @@ describe("exposeQueues()", function () {
   beforeEach(async () => {
     world = await startWorld({ definitions: [counterActor], tasks: [echo] });
     registry = new Registry();
-    // Figures are as old as the test has it, and whoever reads them has all the time.
+    // A stopped clock: cached figures get older only when the test advances the clock, and timeouts never expire.
     clock = new SkippingClock({ stands: true });
     exposeQueues({ bus: world.bus, clock, logger: pino({ level: "fatal" }), registry });
   });
@@ -70,7 +70,7 @@ describe("exposeQueues()", function () {
   it("counts waiting mail, and not the marks beside it", async () => {
     const host = await world.host();
     await world.client.call(counter, "from", "give", { to: "x", by: 1 });
-    // Before it is published none waits either.
+    // Mail that is not published yet does not count as waiting either, so the test first waits for its effect.
     await until(
       "the mail had its effect",
       async () => (await world.client.call(counter, "x", "get", {})).count === 1,

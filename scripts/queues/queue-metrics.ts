@@ -1,6 +1,6 @@
 /**
- * Shows to Prometheus what waits on the bus, and whether the bus and all copies of its streams are there. Every process
- * shows the same figures, as far as its user of the bus may read them.
+ * Exposes to Prometheus the waiting work on the bus, and whether the bus and all replicas of its streams are
+ * available. Every process shows the same figures, if its bus user may read them.
  */
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
@@ -10,9 +10,11 @@ import { exposeGauge } from "../../actors/runtime/observe/metrics.ts";
 import { declaredMetric, type MetricName } from "../../schemas/metrics.ts";
 import { type Lane, type Queues, readQueues, type StreamFigures } from "./queues.ts";
 
-/** Figures of the bus are asked for this often at most, however many ask for metrics. */
+/**
+ * How long figures of the bus are cached. This limits the requests to the bus, however many clients read the metrics.
+ */
 export const QUEUE_FIGURES_KEPT_MS = 5_000;
-/** Past it metrics are shown without the figures of the bus. */
+/** Timeout for the figures of the bus. After it, the metrics are shown without these figures. */
 export const QUEUE_FIGURES_MS_MAX = 2_000;
 
 interface QueueMetricsParts {
@@ -20,13 +22,13 @@ interface QueueMetricsParts {
   clock: Clock;
   logger: Logger;
   registry: Registry;
-  /** False if the user of the bus may not read tasks; the age of the oldest task is then unknown. */
+  /** False if the bus user may not read tasks. The age of the oldest task is then unknown. */
   readsTasks?: boolean;
 }
 
 /**
- * Reads the figures when the metrics are requested, and keeps them a few seconds. Leaves them out while the bus is
- * away.
+ * Reads the figures when a client requests the metrics, and caches them for a few seconds. Omits them while the bus
+ * is unavailable.
  */
 export function exposeQueues({
   bus,

@@ -1,16 +1,22 @@
-/** Reads what waits on the bus (tasks of each lane, mail, dead letters), and which copies of its streams are behind. */
+/**
+ * Counts the waiting work on the bus (tasks of each lane, mail, dead letters), and the replicas of streams that lag
+ * behind.
+ */
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, NO_MESSAGE_FOUND } from "../../actors/runtime/bus/bus.ts";
 import { STREAMS, sentSubject, turnSubjects } from "../../schemas/subjects.ts";
 import { missingRight } from "./missing-right.ts";
 
-/** A stream that does not say by then how its copies are counts as one that nobody can use: half of the above. */
+/**
+ * Timeout for the state of one stream: half of QUEUE_FIGURES_MS_MAX. A stream that does not answer in time counts as
+ * unavailable.
+ */
 const STREAM_ANSWER_MS_MAX = 1_000;
 
 export interface Queues {
   lanes: Lane[];
-  /** Messages from actor to actor whose effect is not durable yet. */
+  /** Number of messages between actors whose effect is not durable yet. */
   mail: number;
   deadLetters: number;
   streams: StreamFigures[];
@@ -18,7 +24,7 @@ export interface Queues {
 
 export interface StreamFigures {
   stream: string;
-  /** Copies that the leader does not call current: on a server that is away, catching up or broken. */
+  /** Number of replicas that the leader does not report as current: their server is down, catching up or damaged. */
   behind: number;
   /** Undefined if the stream has no leader. */
   info: StreamInfo | undefined;
@@ -30,15 +36,19 @@ export interface Lane {
   /** Tasks that no worker has taken. */
   waiting: number;
   running: number;
-  /** When the oldest waiting or running task was sent; undefined without tasks, or if unknown. */
+  /** When the oldest waiting or running task was sent. Undefined if there are no tasks or if it is unknown. */
   oldestAt: Date | undefined;
 }
 
-/** Without `readsTasks` the age of the oldest task is unknown, because only the message holds the time. */
+/**
+ * Reads all figures. Without `readsTasks`, the age of the oldest task is unknown, because only the task's message
+ * contains its time.
+ */
 export async function readQueues(bus: Bus, { readsTasks = true } = {}): Promise<Queues> {
   const [lanes, mail, dead, streams] = await Promise.all([
     readLanes(bus, readsTasks),
-    // Beside the mail, MAIL holds one message per shard, which says how much of its outbox was sent.
+    // Counts only mail. The stream also contains one message per shard, which says how much of the shard's outbox was
+    // sent.
     bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
     bus.jetstream.streams.info(STREAMS.dead),
     readStreams(bus),
@@ -48,7 +58,10 @@ export async function readQueues(bus: Bus, { readsTasks = true } = {}): Promise<
   return { lanes, mail: waiting, deadLetters: dead.state.messages, streams };
 }
 
-/** Reads each stream by itself: for a list of all, a cluster waits seconds for a server that is away. */
+/**
+ * Requests the state of each stream separately: if a server is down, a cluster delays the list of all streams by
+ * seconds.
+ */
 export async function readStreams(bus: Bus): Promise<StreamFigures[]> {
   const names = await Array.fromAsync(bus.jetstream.streams.names());
   return await Promise.all(names.sort().map((stream) => readStream(bus, stream)));
@@ -60,7 +73,7 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
   const late = wait(STREAM_ANSWER_MS_MAX, undefined, { signal: answered.signal });
   const found = await Promise.race([asked, late.catch(() => undefined)]);
   answered.abort();
-  // Without a leader, or with its only copy on a server that is away, nobody can use the stream.
+  // The stream has no leader, or its only replica is on a server that is down, so nobody can use it.
   if (found === undefined || found === null) return { stream, behind: 1, info: undefined };
   const others = found.cluster?.replicas ?? [];
   const current = others.filter((copy) => copy.current && !copy.offline).length;
@@ -70,8 +83,8 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
 }
 
 /**
- * A lane that serves its keys in turn has a consumer for each key, made by the first worker that takes one of its
- * tasks.
+ * Reads the lanes of all kinds of tasks. A lane that serves its keys in turn has one consumer for each key; the first
+ * worker that takes a task of the key creates the consumer.
  */
 async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
   const lanes = new Map<string, Lane & { subjects: Set<string> }>();
@@ -102,7 +115,7 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
         const sent = await Promise.all(read.map((subject) => firstSentAt(bus, subject)));
         const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
         const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
-        // A task may have ended between the two readings.
+        // `running` may exceed `all`, because a task may have ended between the two readings.
         return { kind, lane, waiting: Math.max(0, all - running), running, oldestAt };
       }),
   );
@@ -113,7 +126,7 @@ async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined>
     const query = { seq: 1, next_by_subj: subject };
     return (await bus.jetstream.streams.getMessage(STREAMS.tasks, query))?.time;
   } catch (error) {
-    // An operator may see the queue, but may not read its tasks.
+    // An operator's user may read the queue's counts but not its tasks.
     if (missingRight(error)) return undefined;
     // The task has ended meanwhile.
     if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;

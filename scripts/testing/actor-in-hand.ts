@@ -1,6 +1,6 @@
 /**
- * One actor in the hand of a test: its state and rows between messages, the time, its reminders, and what it has
- * sent.
+ * Runs one actor in a test without a host. It keeps the actor's state and rows between messages, its clock, its
+ * reminders and its sent messages.
  */
 import type { ActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
 import type { DeepReadonly, Envelope, Input, Messages, Reply } from "../../schemas/contract.ts";
@@ -49,7 +49,10 @@ export class ActorInHand<M extends Messages, S, R> {
     return handled.reply;
   }
 
-  /** Goes to the time of a reminder, which is one of its messages, and gives it. */
+  /**
+   * Advances the clock to the time of the reminder `name`, removes the reminder, and delivers it to the actor as a
+   * message.
+   */
   remind(name: keyof M & string): void {
     const at = this.reminders.get(name);
     if (at === undefined) throw new Error(`There is no reminder ${name}`);

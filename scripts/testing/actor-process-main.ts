@@ -1,7 +1,7 @@
 /**
  * A process that hosts the test kinds, for tests that kill it: `node actor-process-main.ts <url> <name> <buckets>
- * [hold]`. With `hold` it writes no checkpoints by time. Prints "ready" when every shard has an owner. SIGTERM hands
- * its shards over and ends it.
+ * [hold]`. With `hold`, the host writes no periodic checkpoints. The process prints "ready" when every shard has an
+ * owner. On SIGTERM it hands over its shards and exits.
  */
 import { once } from "node:events";
 import pino from "pino";

@@ -1,4 +1,7 @@
-/** A process with an actor host of the test kinds, started, frozen, woken, asked to leave and killed by a test. */
+/**
+ * Runs an actor host of the test kinds as a child process. A test can start, suspend, resume, stop and kill the
+ * process.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createWriteStream } from "node:fs";
@@ -16,9 +19,9 @@ export interface ActorProcessOptions {
   url: string;
   name: string;
   buckets?: number;
-  /** Stops checkpoints, so that commits stay in the journal alone. */
+  /** Disables checkpoints, so that commits exist only in the journal. */
   holdsCheckpoints?: boolean;
-  /** Arguments after URL and name, for another program than the host of the test kinds. */
+  /** A program to run instead of the host of the test kinds, and its arguments after the URL and the name. */
   program?: { main: string; parameters: readonly string[] };
 }
 
@@ -31,7 +34,7 @@ export class ActorProcess {
   // Kills the process if the test run exits without calling kill().
   readonly #abandon = () => void this.#child.kill("SIGKILL");
 
-  /** Starts the process; it takes messages once `ready` resolves. */
+  /** Starts the process. The host accepts messages when `ready` has resolved. */
   constructor({ url, name, buckets = 1, holdsCheckpoints = false, program }: ActorProcessOptions) {
     const own = [String(buckets), ...(holdsCheckpoints ? ["hold"] : [])];
     const { main, parameters } = program ?? { main: MAIN, parameters: own };
@@ -43,9 +46,10 @@ export class ActorProcess {
     if (!stdout || !stderr) throw new Error("Cannot start host: it has no pipes");
     this.#exited = once(this.#child, "exit");
     this.#ready = this.#untilReady(once(createInterface({ input: stdout }), "line"));
-    // Tests that kill the host at once never await `ready`, so its rejection must not count as unhandled.
+    // A test that kills the host immediately never awaits `ready`, so a rejection of `ready` must not count as
+    // unhandled.
     this.#ready.catch(() => {});
-    // A folder in which a test that fails finds the logs of its hosts.
+    // If this folder is set, the host's log is also written to it, to explain a failed test.
     const folder = process.env.TRUNKLINE_TEST_LOGS;
     if (folder) stderr.pipe(createWriteStream(join(folder, `${name}-${this.#child.pid}.log`)));
     createInterface({ input: stderr }).on("line", (line) => {
@@ -64,20 +68,20 @@ export class ActorProcess {
     return this.#ready;
   }
 
-  /** Ends the server as a crash would (SIGKILL). */
+  /** Kills the process with SIGKILL, as a crash would. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#ended();
   }
 
-  /** Asks it to leave (SIGTERM) and waits until it has. */
+  /** Sends SIGTERM to the process, so that the host leaves, and waits until the process has exited. */
   async stop(): Promise<void> {
     this.#child.kill("SIGCONT");
     this.#child.kill("SIGTERM");
     await this.#ended();
   }
 
-  /** Stands still, as in a machine that swaps (SIGSTOP). */
+  /** Suspends the process with SIGSTOP, as if its machine were swapping. */
   pause(): void {
     this.#child.kill("SIGSTOP");
   }
@@ -86,7 +90,7 @@ export class ActorProcess {
     this.#child.kill("SIGCONT");
   }
 
-  /** Processes that it started, where the system lists them. */
+  /** Returns the pids of the process's children. Linux only. */
   children(): number[] {
     return childrenOf(this.#child.pid ?? 0);
   }

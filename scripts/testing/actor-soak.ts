@@ -1,6 +1,6 @@
 /**
- * Breaks things at random for minutes on end while clients work, then checks what must hold:
- * `node_modules/.bin/node scripts/testing/actor-soak.ts --minutes N --seed S`.
+ * Injects random faults for minutes while clients call actors, then checks the invariants: `node_modules/.bin/node
+ * scripts/testing/actor-soak.ts --minutes N --seed S`.
  */
 import { parseArgs } from "node:util";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
@@ -9,7 +9,10 @@ import { FaultScene } from "./fault-scene.ts";
 import { orRefuse, readRunOptions } from "./run-options.ts";
 import { SeededRandom } from "./seeded-random.ts";
 
-/** Faults between two checks of the load. The checker's work grows with the calls. */
+/**
+ * Number of faults before the load is checked and a new scene starts. The cost of the check grows with the number of
+ * calls.
+ */
 const FAULTS_PER_SCENE = 12;
 const QUIET_MS_MAX = 2_000;
 const HOSTS_MIN = 2;
@@ -41,7 +44,7 @@ while (clock.monotonic() < endAt && process.exitCode === undefined) {
       host.resume();
     },
     restart: async () => {
-      // A host that starts and finds no bus ends.
+      // Waits until every host is ready, because a starting host that cannot reach the bus exits.
       await Promise.all(scene.hosts.map(({ ready }) => ready));
       await scene.nats.kill();
       await clock.wait(scene.random.integer(0, 1.5 * LEASE_TTL_MS));

@@ -22,18 +22,18 @@ import { until } from "./until.ts";
 
 export interface WorldOptions {
   definitions?: readonly AnyActorDefinition[];
-  /** Made of each host's own connection. */
+  /** Creates the hosted kinds of each host from the host's own bus connection. */
   hosted?: (bus: Bus) => readonly AnyHostedDefinition[];
   tasks?: readonly TaskContract[];
   buckets?: number;
   /** The number of shards. Default: SHARDS. */
   shards?: number;
   replicas?: number;
-  /** How long the bus shows that something was removed; at least a second. */
+  /** How long the bus keeps the marker of a removed key. At least one second. */
   markerMs?: number;
-  /** The clock of hosts, workers and clients that name no other. */
+  /** The default clock of hosts, workers and clients. */
   clock?: Clock;
-  /** Servers that run already, in place of a private one. */
+  /** The URL of running servers, to use instead of a private server. */
   url?: string;
 }
 
@@ -80,7 +80,7 @@ export class World {
     this.#logger = pino({}, { write: (line) => void this.log.push(JSON.parse(line) as LogLine) });
   }
 
-  /** Starts a host; `complete` false does not wait until every shard has an owner. */
+  /** Starts a host and waits until every shard has an owner. With `complete: false` it does not wait. */
   async host(
     options: {
       name?: string;
@@ -90,7 +90,7 @@ export class World {
       counts?: ServiceCounts;
       hosted?: readonly AnyHostedDefinition[];
       rowBytesMax?: number;
-      /** The connection to the bus, and the local listeners. */
+      /** The URL of the bus, and listeners for calls within this process. */
       bus?: Pick<BusOptions, "url" | "listeners">;
     } = {},
   ): Promise<ActorHost> {
@@ -127,7 +127,7 @@ export class World {
     return host;
   }
 
-  /** A client with a connection of its own. */
+  /** Creates a client with its own connection to the bus. */
   async newClient({
     listeners,
     clock = this.#clock,
@@ -167,7 +167,7 @@ export class World {
     return this.#options.clock ?? systemClock;
   }
 
-  /** How many messages a stream holds, of one subject where it is named. */
+  /** Returns the number of messages in a stream. With `subject`, counts only the messages of that subject. */
   async count(stream: string, subject?: string): Promise<number> {
     const { state } = await this.#info(
       stream,
@@ -177,12 +177,15 @@ export class World {
     return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
   }
 
-  /** The last sequence of the state stream: how much has been written. */
+  /** Returns the last sequence number of the state stream, which grows with every write. */
   async written(): Promise<number> {
     return (await this.#info(this.subjects.stream)).state.last_seq;
   }
 
-  /** A question that was on its way when the server ended is never answered: it is asked once more. */
+  /**
+   * Requests the stream's information, and repeats the request once after a timeout: a request in flight when the
+   * server ended gets no response.
+   */
   async #info(stream: string, options: Partial<StreamInfoRequestOptions> = {}) {
     const { streams } = this.bus.jetstream;
     try {

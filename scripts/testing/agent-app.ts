@@ -1,4 +1,7 @@
-/** An app for tests of hosts of agents, as a bundle: it counts events, and misbehaves when it is asked to. */
+/**
+ * The bundle of an app for tests of agent hosts. The app counts events, and misbehaves when the request's path says
+ * so, for example `spin` or `fail`.
+ */
 
 export const AGENT_APP = `
 import { Agent, getAgentByName, routeAgentRequest } from "trunkline/agents";

@@ -1,5 +1,5 @@
 /**
- * A process that hosts agents and the kinds beneath them, for tests that kill it: `node agent-host-main.ts <url>
+ * A process that hosts agents and the kinds that agents need, for tests that kill it: `node agent-host-main.ts <url>
  * <name> <key>`.
  */
 import { once } from "node:events";

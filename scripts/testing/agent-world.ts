@@ -1,7 +1,4 @@
-/**
- * Hosts of agents on a private bus, with apps that a test deploys, and a gateway's side of sockets that it can look
- * at.
- */
+/** Starts hosts of agents on a private bus, and deploys the apps of a test. */
 import pino from "pino";
 import { agentAlarmActor } from "../../actors/apps/agent-alarm/agent-alarm.ts";
 import { agentInboxActor } from "../../actors/apps/agent-inbox/agent-inbox.ts";
@@ -29,16 +26,19 @@ import { type LogLine, startWorld, type World } from "./actor-world.ts";
 
 export const ACCOUNT = "a".repeat(32);
 
-/** The secrets key that hosts in other processes share. */
+/** The secrets key that this process shares with hosts in other processes. */
 export const SECRETS_KEY = newSecretKey();
 
-/** The limits unless a test sets others. */
+/** The default limits, which a test can override. */
 export const AGENT_LIMITS: AgentLimits = {
   agents: AGENTS_PER_ACCOUNT,
   bytes: AGENT_BYTES_PER_ACCOUNT,
 };
 
-/** A call may have to wait for an app's process, and others of this machine start beside it. */
+/**
+ * The deadline of a call. The call may have to wait until an app process has started, while other processes start on
+ * the same machine.
+ */
 const CALL_MS = 60_000;
 
 type PartialAppConfig = Partial<Parameters<typeof AppConfig.parse>[0] & object>;
@@ -56,7 +56,7 @@ export async function startAgentWorld(options: AgentWorldOptions = {}): Promise<
 export interface AgentHost {
   host: ActorHost;
   agents: OpenAgents;
-  /** Hands over, and ends the processes. */
+  /** Stops the host, which hands over its shards, and ends the app processes. */
   stop(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ export class AgentWorld implements AsyncDisposable {
     };
   }
 
-  /** By default apps may reach this machine. */
+  /** Starts a host of agents. By default, apps may connect to this machine. */
   async host(
     name = "host",
     {
@@ -89,7 +89,7 @@ export class AgentWorld implements AsyncDisposable {
     }: {
       guard?: EgressGuard;
       limits?: AgentLimits;
-      /** The logger of agents and their processes. */
+      /** The clock of the agents and their processes. */
       clock?: Clock;
       program?: typeof processArguments;
       processesMax?: number;
@@ -125,7 +125,7 @@ export class AgentWorld implements AsyncDisposable {
     return started;
   }
 
-  /** Stores a version and lets it serve, as a deploy does. */
+  /** Stores a version of the app and activates it, as a deploy does. */
   async deploy(name: string, code: string, config: PartialAppConfig = {}): Promise<string> {
     const key = appKey(ACCOUNT, name);
     const version = await this.#stage(key, name, code, config);
@@ -133,7 +133,7 @@ export class AgentWorld implements AsyncDisposable {
     return key;
   }
 
-  /** Stores a version and has it started, as a deploy does before it lets it serve. */
+  /** Stores a version of the app and starts it for a check, as a deploy does before it activates the version. */
   async check(name: string, code: string, config: PartialAppConfig = {}): Promise<unknown> {
     const key = appKey(ACCOUNT, name);
     const version = await this.#stage(key, name, code, config);

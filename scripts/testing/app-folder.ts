@@ -1,4 +1,7 @@
-/** A folder with an app in it, where the command line is run as its author does: each command a process of its own. */
+/**
+ * A folder that contains an app. Tests run the command line in it as the app's author does, each command in its own
+ * process.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,7 +17,9 @@ export class AppFolder implements AsyncDisposable {
   readonly path: string;
   readonly #environment: NodeJS.ProcessEnv;
 
-  /** The package is linked into it. No login and no other setting of this machine reaches it. */
+  /**
+   * Creates the folder and links the package into it. The commands use no login and no other setting of this machine.
+   */
   static async make(environment: NodeJS.ProcessEnv = {}): Promise<AppFolder> {
     const path = await mkdtemp(join(tmpdir(), "trunkline-app-"));
     await mkdir(join(path, "node_modules"));
@@ -47,7 +52,7 @@ export class AppFolder implements AsyncDisposable {
     return readFile(join(this.path, name), "utf8");
   }
 
-  /** Runs a command to its end; `input` is its stdin. */
+  /** Runs a command until it ends. `input` is the command's stdin. */
   async run(parameters: string[], { input = "" } = {}): Promise<CommandEnd> {
     const child = spawn(process.execPath, [MAIN, ...parameters], {
       cwd: this.path,
@@ -72,7 +77,7 @@ export class AppFolder implements AsyncDisposable {
     throw new Error(`trunkline ${parameters.join(" ")} ended with ${code}: ${stdout}${stderr}`);
   }
 
-  /** A command that runs until a signal ends it. */
+  /** Starts a command that runs until it receives a signal. */
   start(parameters: string[], environment: NodeJS.ProcessEnv = {}): ChildProgram {
     return new ChildProgram(
       [process.execPath, MAIN, ...parameters],

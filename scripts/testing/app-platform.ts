@@ -1,4 +1,7 @@
-/** A whole instance with one account, for tests of apps: deploys bundles, asks apps, and opens their sockets. */
+/**
+ * A whole instance with one account, for tests of apps: it deploys bundles, sends requests to apps, and opens sockets
+ * to agents.
+ */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { request as ask } from "node:http";
 import { tmpdir } from "node:os";
@@ -50,7 +53,7 @@ export class AppPlatform implements AsyncDisposable {
     return this.credentials.base_url.replace(/\/v4$/, "");
   }
 
-  /** A route of the account, as its owner asks it. */
+  /** Sends a request to a route of the account with the owner's token. */
   // biome-ignore lint/suspicious/noExplicitAny: a test looks at the result of whatever route it asked.
   async rest(method: string, path: string, json?: unknown): Promise<{ status: number; body: any }> {
     const { base_url: base, account_id: account, api_token: token } = this.credentials;
@@ -67,7 +70,7 @@ export class AppPlatform implements AsyncDisposable {
     return this.rest("PUT", `/apps/${name}`, { config: whole, bundle });
   }
 
-  /** At our address, or at the app's own origin. */
+  /** Sends a request to the app, at the platform's address or, with `ownOrigin`, at the app's own origin. */
   ask(
     app: string,
     path: string,
@@ -93,7 +96,7 @@ export class AppPlatform implements AsyncDisposable {
     return `${app}.${this.accountId}.apps.localhost:${new URL(this.url).port}`;
   }
 
-  /** A socket of an agent, with all it has heard so far. */
+  /** Opens a socket to an agent, and records all frames that the socket receives. */
   async watch(app: string, path: string, options: ClientOptions = {}): Promise<Watcher> {
     const url = `${this.url.replace("http", "ws")}/apps/${this.accountId}/${app}${path}`;
     const watcher = new Watcher(new WebSocket(url, options));
@@ -106,7 +109,7 @@ export class AppPlatform implements AsyncDisposable {
     this.instance.signal("SIGTERM");
     await this.instance.exit();
     await this.instance[Symbol.asyncDispose]();
-    // Browsers that were told to end may still write.
+    // Retries, because browsers that were told to exit may still write files.
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
@@ -132,7 +135,7 @@ export class Watcher {
     });
   }
 
-  /** Values of the states it was shown. */
+  /** The values of all states that the socket has received. */
   get states(): unknown[] {
     return this.frames
       .map((text) => JSON.parse(text))

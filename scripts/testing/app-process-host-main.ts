@@ -1,7 +1,7 @@
 /**
- * A host of one app's process and nothing else, for tests that kill it: `node app-process-host-main.ts <folder>
- * <code>`, and `bound` where the kernel is to end the process with it. Calls `go` of the class `Going`, and prints
- * what comes of all this.
+ * Hosts one app process and nothing else, for tests that kill this host: `node app-process-host-main.ts <folder>
+ * <code> [bound]`. With `bound`, the kernel ends the app process when the host ends. The program calls the method
+ * `go` of the agent class `Going`, and prints the app's log and the messages of the agent.
  */
 import { join } from "node:path";
 import { serialize } from "node:v8";

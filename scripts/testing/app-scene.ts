@@ -1,6 +1,6 @@
 /**
- * A cluster with one app: gateways, hosts of actors and a bus in processes of their own, each of which a test may
- * kill.
+ * A cluster with one app. Each gateway, each host of actors and each server of the bus runs in its own process, which
+ * a test can kill.
  */
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -21,7 +21,7 @@ import { RoleProcess } from "./role-process.ts";
 
 const GATEWAYS = 2;
 const HOSTS = 2;
-/** Senders of webhooks give up after this time, so clients of the test do too. */
+/** Request timeout of the test's clients. Real senders of webhooks have a timeout too. */
 const ASK_MS_MAX = 20_000;
 
 export interface Gateway {
@@ -42,14 +42,14 @@ export class AppScene implements AsyncDisposable {
   readonly servers: readonly TestNatsServer[];
   readonly gateways: Gateway[] = [];
   readonly hosts: RoleProcess[] = [];
-  /** The processes that run or ran the app's code, with their marks. */
+  /** The pids of the processes that run or ran the app's code, each with its process mark. */
   readonly #appProcesses = new Map<number, string>();
   readonly #parts: SceneParts;
   #platform: AppPlatform | undefined;
   readonly #starting: Promise<unknown>[] = [];
   #started = 0;
 
-  /** `servers`: 1, or as many as a cluster has. */
+  /** Starts the cluster. `servers` is 1, or the number of servers of a bus cluster. */
   static async start({ servers = 1 } = {}): Promise<AppScene> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-scene-"));
     // Code of apps runs as somebody else.
@@ -87,7 +87,7 @@ export class AppScene implements AsyncDisposable {
     this.servers = "servers" in parts.bus ? parts.bus.servers : [parts.bus];
   }
 
-  /** The platform as the account's owner uses it, through the first gateway. */
+  /** The platform's client with the owner's credentials, for requests to the gateway that created the account. */
   get platform(): AppPlatform {
     if (!this.#platform) throw new Error("Cannot ask: the cluster has not started");
     return this.#platform;
@@ -103,7 +103,7 @@ export class AppScene implements AsyncDisposable {
     await host.ready();
   }
 
-  /** Whatever starts meanwhile: `settled` waits for it. */
+  /** Registers something that starts in the background, so that `settled` waits for it. */
   later(starting: Promise<unknown>): void {
     starting.catch(() => {}); // Whoever waits hears of it.
     this.#starting.push(starting);
@@ -113,14 +113,14 @@ export class AppScene implements AsyncDisposable {
     await Promise.all(this.#starting);
   }
 
-  /** With the processes of apps below it, which end with it. */
+  /** Kills the host, and with it its app processes. */
   async killHost(host: RoleProcess): Promise<void> {
     this.#notePids();
     this.hosts.splice(this.hosts.indexOf(host), 1);
     await host[Symbol.asyncDispose]();
   }
 
-  /** Lets another host join, and then this one leave in order. */
+  /** Starts a new host, and then stops this host with SIGTERM. */
   async rollHost(host: RoleProcess): Promise<void> {
     await this.addHost();
     this.#notePids();
@@ -141,7 +141,7 @@ export class AppScene implements AsyncDisposable {
     gateway.isAlive = true;
   }
 
-  /** The processes that run the app's code now. */
+  /** Returns the pids of the processes that run the app's code now. */
   async appProcesses(): Promise<number[]> {
     const below = this.hosts.flatMap((host) => childrenOf(host.pid));
     const pids = [];
@@ -153,13 +153,16 @@ export class AppScene implements AsyncDisposable {
     return pids;
   }
 
-  /** The processes of the app's code that still run. */
+  /** The pids of the app's processes that still run. */
   get left(): number[] {
     const running = [...this.#appProcesses].filter(([pid, mark]) => processMark(pid) === mark);
     return running.map(([pid]) => pid);
   }
 
-  /** Status and text; undefined where nobody answered. */
+  /**
+   * Posts to a path of the account's apps. Resolves to the status and the text, or to undefined if there was no
+   * response.
+   */
   post(
     gateway: Gateway,
     path: string,

@@ -1,4 +1,7 @@
-/** Signed webhooks with duplicates, and sockets that watch what becomes of them, while a test breaks things below. */
+/**
+ * Sends signed webhooks, some of them duplicated, and watches their effects over sockets, while a test injects faults
+ * into the platform.
+ */
 import { createHmac } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
@@ -10,11 +13,14 @@ export const STORM_APP = "storm";
 export const STORM_SECRET = "secret of the storm";
 const AGENTS = 6;
 const SENDERS_OF_EACH = 2;
-/** Time for sockets: they get news last, and a process may have to start before. */
+/** Maximum time until sockets show a state. Sockets receive updates last, and a process may have to start first. */
 const SHOWN_MS_MAX = 90_000;
 const AGAIN_MS = 50;
 
-/** Events of even agents come by the endpoint that is declared, of odd ones by the app's own code. */
+/**
+ * The app's code. Agents with an even number get their events through the declared endpoint, agents with an odd
+ * number through the app's own code.
+ */
 export const STORM_CODE = `
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Agent, getAgentByName, routeAgentRequest } from "trunkline/agents";
@@ -95,9 +101,12 @@ export interface StormGateway {
 
 interface StormOptions {
   sockets?: number;
-  /** Between two events of a sender. An event that is answered at once still waits for its agent. */
+  /**
+   * Maximum pause between two events of a sender, in ms. An event that the gateway accepts immediately may still wait
+   * for its agent.
+   */
   pauseMsMax?: number;
-  /** Whether a client opens a closed socket again, as browsers do. Without it each close is a fault. */
+  /** Whether a client reopens a closed socket, as browsers do. If false, each unexpected close is a fault. */
   reopens?: boolean;
 }
 
@@ -118,18 +127,18 @@ const agentPath = (agent: number) => `/${STORM_APP}/agents/repo/agent-${agent}`;
 
 export class AppStorm {
   readonly faults: string[] = [];
-  /** Times that a sender came again because it heard nothing, or that it should. */
+  /** Number of a sender's requests that were not answered with 202: without a response, or with another status. */
   again = 0;
   repeats = 0;
-  /** Sockets that were closed and opened again. */
+  /** Number of closed sockets that were reopened. */
   reopened = 0;
-  /** Events that were answered and not yet with their agents when the last one was. */
+  /** Number of accepted events that had not reached their agents when the last event was accepted. */
   waited = 0;
   readonly #scene: StormScene;
   readonly #random: SeededRandom;
   readonly #options: Required<StormOptions>;
   readonly #reopening = new Set<Promise<unknown>>();
-  /** By agent: what was answered with 202. */
+  /** For each agent, the ids of the events that were answered with 202. */
   readonly #taken = Array.from({ length: AGENTS }, () => new Set<string>());
   readonly #sockets: Socket[] = [];
   #isSending = true;
@@ -146,7 +155,7 @@ export class AppStorm {
     return this.#taken.reduce((sum, { size }) => sum + size, 0);
   }
 
-  /** Opens the sockets, then lets the senders begin. */
+  /** Opens the sockets, then starts the senders. */
   async start(): Promise<void> {
     const { sockets } = this.#options;
     for (let first = 0; first < sockets; first += AGENTS) {
@@ -159,7 +168,7 @@ export class AppStorm {
     this.#senders = Promise.all(senders);
   }
 
-  /** Resolves when this many more events are accepted. */
+  /** Resolves when `count` more events have been accepted. */
   more(count: number): Promise<unknown> {
     const goal = this.taken + count;
     return until(`${goal} events are taken`, () => this.taken >= goal, SHOWN_MS_MAX);
@@ -178,20 +187,22 @@ export class AppStorm {
     });
   }
 
-  /** Call it before the gateway dies. Returns the agents whose sockets go with it. */
+  /**
+   * Marks the sockets of a gateway as lost, before the test kills the gateway. Returns the agents of these sockets.
+   */
   lose(gateway: StormGateway): number[] {
     const lost = this.#sockets.filter((one) => one.gateway === gateway && !one.isLost);
     for (const socket of lost) socket.isLost = true;
     return lost.map(({ agent }) => agent);
   }
 
-  /** Resolves when every event is answered. */
+  /** Stops the senders. Resolves when each event that was sent has been answered. */
   async stop(): Promise<void> {
     this.#isSending = false;
     await this.#senders;
   }
 
-  /** Compares the answers, the stored state and the state that sockets show. */
+  /** Checks that the accepted events, the stored state and the state that the sockets show are equal. */
   async compare(): Promise<void> {
     await Promise.all(this.#reopening);
     const began = await Promise.all(this.#taken.map((_, agent) => this.#read(agent)));
@@ -217,7 +228,7 @@ export class AppStorm {
     for (const { watcher } of this.#sockets) watcher.socket.terminate();
   }
 
-  /** Opens another socket of the agent as soon as a gateway accepts one. */
+  /** Opens a new socket to the agent as soon as a gateway accepts it. */
   #reopen(agent: number): void {
     const isOpen = async () => {
       if (this.#isOver) return true;
@@ -264,7 +275,10 @@ export class AppStorm {
     }
   }
 
-  /** After the state it began with, each event once, and then the state of it. */
+  /**
+   * Checks the order of a socket's frames: the first state, then each event exactly once, each followed by the state
+   * after that event.
+   */
   #checkOrder({ watcher, agent, gateway }: Socket): void {
     let wanted: { type: string; count: number } | undefined;
     for (const text of watcher.frames) {
@@ -287,7 +301,7 @@ export class AppStorm {
       const id = `${number}.${count}`;
       await clock.wait(random.next() * this.#options.pauseMsMax);
       const first = this.#deliver(agent, id, random);
-      // Senders repeat what they think was lost: at the same time, or later.
+      // Senders repeat events that they believe lost, either while the first request is in flight or afterwards.
       const isDouble = random.chance(0.15);
       await Promise.all([first, isDouble && this.#deliver(agent, id, random)]);
       const isLate = random.chance(0.15);

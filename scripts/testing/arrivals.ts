@@ -1,16 +1,16 @@
 /**
- * Tells of something that comes to this process when it came at the earliest: a process that stands still sees it
+ * Determines the earliest time at which a message can have arrived at this process. A suspended process sees messages
  * late.
  */
 
-/** How often the process looks at the clock: what it sees came after the last look but two. */
+/** Interval of the timer that reads the clock. A message that is seen now arrived after the third-last reading. */
 const LOOK_MS = 1;
 const LOOKS = 3;
 
 export interface Arrival {
   /**
-   * The time at which a request was seen, and the earliest time of its arrival. By the machine's clock, in fractional
-   * ms.
+   * `at` is the time at which a request was seen, `since` the earliest time at which it can have arrived. Both are
+   * times of the machine's clock in fractional ms.
    */
   at: number;
   since: number;

@@ -1,4 +1,4 @@
-/** Actors and workers on a private nats-server, as a test's counterpart of memory-actors.ts. */
+/** Runs actors and workers on a private nats-server. Tests use it in the same way as memory-actors.ts. */
 import { pino } from "pino";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
@@ -25,7 +25,9 @@ export async function busActors({
   workers = [],
 }: {
   actors?: readonly AnyActorDefinition[];
-  /** Made of the hosts' connection where they store something themselves. */
+  /**
+   * The workers, or a function that creates them from the hosts' connection, for workers that store data themselves.
+   */
   workers?: readonly AnyWorkerDefinition[] | ((bus: Bus) => readonly AnyWorkerDefinition[]);
 }): Promise<BusActors> {
   const nats = await startNats();

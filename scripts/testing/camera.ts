@@ -1,4 +1,4 @@
-/** Takes screenshots for a test as a client would have them taken, and looks at them with a browser's own decoders. */
+/** Takes screenshots in a test with a client's parameters, and decodes the images with a browser. */
 import type { z } from "zod";
 import type { BrowserPool } from "../../actors/rendering/lib/browser/browser-pool.ts";
 import { takeScreenshot } from "../../actors/rendering/workers/render/take-screenshot.ts";
@@ -33,7 +33,7 @@ export interface Seen {
   type: string | undefined;
   width: number;
   height: number;
-  /** Red, green, blue and opacity of each point that was asked for. */
+  /** Red, green, blue and opacity of each requested point. */
   colors: number[][];
 }
 

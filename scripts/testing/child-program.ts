@@ -1,4 +1,4 @@
-/** Gives a test a process of its own whose output it can wait for. */
+/** Runs a program as a child process, so that a test can wait for lines of its output. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -6,13 +6,13 @@ import { createInterface } from "node:readline";
 export class ChildProgram implements AsyncDisposable {
   readonly lines: string[] = [];
   readonly #child: ChildProcess;
-  /** Not "exit": its last lines are still in the pipes then. */
+  /** Waits for the event "close" and not for "exit", because at "exit" the last lines are still in the pipes. */
   readonly #closed: Promise<unknown[]>;
   #ended = false;
   readonly #heard = new Set<() => void>();
   readonly #abandon = () => void this.#child.kill("SIGKILL");
 
-  /** `detached` gives it a process group of its own, as a terminal gives to what is started in it. */
+  /** `detached` puts the program into its own process group, as a terminal does for a command. */
   constructor(
     command: string[],
     environment: NodeJS.ProcessEnv,
@@ -46,7 +46,10 @@ export class ChildProgram implements AsyncDisposable {
     return this.#child.pid;
   }
 
-  /** The first line that contains this text, past or to come. Rejects when the program ends without it. */
+  /**
+   * Resolves to the first line that contains the text, among past and future lines. Rejects if the program ends
+   * without such a line.
+   */
   async line(text: string): Promise<string> {
     for (;;) {
       const found = this.lines.find((line) => line.includes(text));
@@ -61,7 +64,7 @@ export class ChildProgram implements AsyncDisposable {
     this.#child.kill(name);
   }
 
-  /** To its whole process group, as a Ctrl-C in a terminal. */
+  /** Sends the signal to the program's process group, as Ctrl-C in a terminal does. */
   signalGroup(name: NodeJS.Signals): void {
     process.kill(-this.pid, name);
   }

@@ -11,14 +11,16 @@ export interface CommandEnd {
   stderr: string;
 }
 
-/** `scripts/trunkline <parameters>`, against the bus at this URL where one is given. */
+/** Runs `scripts/trunkline <parameters>`, with the bus at `url` if it is given. */
 export function trunkline(parameters: string[], url?: string): Promise<CommandEnd> {
   return runCommand(process.execPath, [MAIN, ...parameters], {
     ...(url !== undefined && { TRUNKLINE_NATS_URL: url }),
   });
 }
 
-/** Resolves however it ends; one that does not is killed, and its code is -1. */
+/**
+ * Runs a command. Resolves however the command ends. A command that exceeds its time is killed and gets the code -1.
+ */
 export function runCommand(
   program: string,
   parameters: string[],

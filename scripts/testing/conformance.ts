@@ -1,18 +1,18 @@
-/** Finds the published test material that lies beside the repository and is no part of it. */
+/** Finds the published conformance tests in a folder beside the repository. They are not part of the repository. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 
 const FOLDER = join(REPOSITORY, "../shared/conformance");
 
-/** For `describe`: says in the report why its tests are skipped. */
+/** Text to append to a `describe` title. The report then shows why the tests are skipped. */
 export const CONFORMANCE_NOTE = hasConformance() ? "" : " (skipped: no ../shared/conformance)";
 
 export function hasConformance(): boolean {
   return existsSync(FOLDER);
 }
 
-/** Skips what follows where the material is absent. To be given to `before`. */
+/** A `before` hook that skips the tests if the conformance material is missing. */
 export function needsConformance(this: Mocha.Context): void {
   if (!hasConformance()) this.skip();
 }
@@ -21,7 +21,7 @@ export function conformanceFile(...path: string[]): Buffer {
   return readFileSync(join(FOLDER, ...path));
 }
 
-/** Names of the files, not of the folders, in one of its folders. */
+/** Returns the names of the files in one folder of the conformance material, without subfolders. */
 export function conformanceFiles(...path: string[]): string[] {
   return readdirSync(join(FOLDER, ...path), { withFileTypes: true })
     .filter((entry) => entry.isFile())

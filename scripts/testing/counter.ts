@@ -1,4 +1,7 @@
-/** A kind for tests and benchmarks of the runtime: a number, rows, mail, reminders and every way to fail. */
+/**
+ * A kind for tests and benchmarks of the runtime. It has a number, rows, mail and reminders, and messages that fail
+ * in each possible way.
+ */
 import { z } from "zod";
 import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
@@ -13,24 +16,25 @@ export const counter = defineContract({
     get: { input: z.object({}), reply: Count },
     refuse: { input: z.object({}), reply: Count },
     break: { input: z.object({}), reply: Count },
-    /** Takes from this counter and gives to another by mail. */
+    /** Subtracts from this counter and adds to another counter by mail. */
     give: { input: z.object({ to: z.string(), by: z.int() }), reply: Count },
     receive: { input: z.object({ by: z.int() }) },
     setRows: { input: z.object({ rows: z.record(z.string(), z.int().nullable()) }), reply: Count },
     getRows: { input: z.object({}), reply: z.object({ rows: z.record(z.string(), z.int()) }) },
-    /** Counts one up at a time, or takes that back. */
+    /** Sets a reminder that adds 1 to the counter at time `at`. Null removes the reminder. */
     remindAt: { input: z.object({ at: z.int().nullable() }), reply: Count },
     tick: { input: z.object({}) },
-    /** Mail whose handler fails this many times before it succeeds; -1 refuses always. */
+    /** Mail whose handler fails `times` times before it succeeds. With -1 the handler always refuses the mail. */
     stumble: { input: z.object({ times: z.int() }) },
-    /** Makes the state this long, in characters. */
+    /** Sets the length of the state, in characters. */
     grow: { input: z.object({ characters: z.int() }), reply: Count },
   },
 });
 
 const CounterState = z.object({ count: z.int(), padding: z.string().optional() });
 
-// Handlers are pure, but this test kind must fail a number of times and then not.
+// Counts failures outside of the state. Handlers must be pure, but this test kind must fail a number of times and
+// then succeed.
 const stumbles = new Map<string, number>();
 
 export const counterActor = defineActor(counter, {

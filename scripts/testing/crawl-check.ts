@@ -1,4 +1,4 @@
-/** Checks a finished crawl by its records and by the requests that the site saw, whatever was broken meanwhile. */
+/** Checks a finished crawl after faults, by comparing its records with the requests that the site received. */
 
 import type { WireRecord } from "../../schemas/crawl/http/crawl-answers.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
@@ -7,18 +7,21 @@ import type { CrawlSite } from "./crawl-site.ts";
 
 const USER_AGENT = "VendorBrowserRenderingCrawler/1.0";
 /**
- * Time until a job knows the outcome of a page: its body must arrive, be stored and be reported, on a busy machine
- * too.
+ * Maximum time until a job knows the outcome of a page. The page's body must arrive, be stored and be reported, on a
+ * busy machine too.
  */
 const REPORT_MS_MAX = 10_000;
-/** After a cut connection, a worker may lose its task this long. */
+/** Maximum time after a cut connection until the worker's task may be given to another worker. */
 const TAKEN_MS_MAX = TASK_ACK_WAIT_MS + 10_000;
-/** Pages that one worker can have in flight when it dies. Hosts without a delay have several turns. */
+/**
+ * Maximum number of pages that one worker can have in flight when it dies. Hosts without a crawl delay have several
+ * turns at the same time.
+ */
 const UNDER_WAY_MAX = 16;
 
 export interface JobToCheck {
   id: string;
-  /** Text of the job's own header field. */
+  /** The job's name, which its requests carry in a header field. */
   name: string;
   /** Positions of its hosts. */
   hosts: readonly number[];
@@ -31,7 +34,7 @@ export interface CheckedScene {
   records(id: string): Promise<WireRecord[]>;
 }
 
-/** Returns the faults of a completed job. */
+/** Returns what is wrong with a completed job. */
 export async function crawlFaults(
   scene: CheckedScene,
   site: CrawlSite,
@@ -84,7 +87,8 @@ function repetitions(scene: CheckedScene, site: CrawlSite, name: string): string
       if (next !== undefined) repeated.push({ url, at, since, next });
     }
   }
-  // Faults may overlap. A repetition that several faults explain counts for the one that ends first.
+  // Faults may overlap. A repetition that several faults explain is counted for the fault that ends first and still
+  // has repetitions left.
   const room = scene.faults
     .map((fault) => ({ ...fault, left: UNDER_WAY_MAX }))
     .toSorted((one, other) => one.until - other.until);

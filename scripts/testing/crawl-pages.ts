@@ -1,8 +1,8 @@
-/** The sites of a crawl test: trees of pages that link to other hosts, some behind redirects. */
+/** The sites of a crawl test: trees of pages with links to other hosts. Some pages are reached by redirects. */
 
 export interface CrawlHost {
   address: string;
-  /** Crawl-delay of its robots.txt in seconds. Without it the default delay applies. */
+  /** Crawl-delay in the host's robots.txt, in seconds. If it is absent, the crawler's default delay applies. */
   crawlDelay?: number;
   /** Number of pages besides the home page. */
   pages: number;
@@ -12,18 +12,18 @@ export interface CrawlHost {
   answerMs?: number;
 }
 
-/** One request as the host's server saw it, by the machine's clock. */
+/** One request as the host's server received it. Times are by the machine's clock. */
 export interface SiteRequest {
   /** Position of the host. */
   host: number;
   path: string;
-  /** Text of the job's own header field. */
+  /** The job's name, from a header field of the request. */
   job: string;
   agent: string;
-  /** The server saw the request at `at`, and it arrived after `since`. */
+  /** The server processed the request at `at`. The request arrived after `since`. */
   at: number;
   since: number;
-  /** Requests in flight at the host, including this one. */
+  /** Number of requests in flight at the host, including this one. */
   open: number;
 }
 
@@ -34,13 +34,17 @@ const FILLER = "Water runs over stones, and the mill turns all day. ".repeat(30)
 const isRedirected = (page: number) => page % REDIRECTED === REDIRECTED - 1;
 const pathOf = (page: number) => (isRedirected(page) ? `/go/${page}` : `/p/${page}`);
 
-/** Returns every address that a crawl of all hosts requests, except robots.txt and sitemaps, once each. */
+/**
+ * Returns the paths that a complete crawl requests from this host, each path once, without robots.txt and sitemaps.
+ */
 export function allPaths({ pages }: CrawlHost): string[] {
   const numbers = Array.from({ length: pages }, (_, page) => page);
   return ["/", ...numbers.flatMap((page) => pathsOf(page))];
 }
 
-/** Returns the addresses of the records. A redirect and its target share one. */
+/**
+ * Returns the paths of this host that a complete crawl has records of. A redirect and its target share one record.
+ */
 export function recordPaths({ pages }: CrawlHost): string[] {
   return ["/", ...Array.from({ length: pages }, (_, page) => `/p/${page}`)];
 }
@@ -57,7 +61,7 @@ export function sitemapOf({ pages }: CrawlHost, origin: string): string {
   return `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">${urls.join("")}</urlset>`;
 }
 
-/** Returns the page at the path, its redirect target, or undefined. */
+/** Returns the page or the redirect target at the path, or undefined if the path does not exist. */
 export function hostPage(
   hosts: readonly CrawlHost[],
   origins: readonly string[],

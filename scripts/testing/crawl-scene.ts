@@ -1,4 +1,4 @@
-/** The scene of crawl tests: the whole program as real processes, a bus and a client. */
+/** Runs the whole program as real processes, with a bus and a client, for tests of crawls. */
 import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,9 @@ export interface CrawlSceneOptions {
   actors?: number;
   browsers?: number;
   environment?: NodeJS.ProcessEnv;
-  /** Connects processes to the bus without a proxy. They are faster, but cannot be cut off. */
+  /**
+   * If true, processes connect to the bus without a proxy. Connections are faster then, but tests cannot cut them.
+   */
   direct?: boolean;
 }
 
@@ -35,7 +37,7 @@ interface Place {
   instance: RoleProcess | undefined;
 }
 
-/** Requests fail while their server is dead. Each is retried for this long. */
+/** Time for which a request is retried, because requests fail while their server is dead. */
 const ANSWER_MS_MAX = 60_000;
 const AGAIN_MS = 100;
 
@@ -56,7 +58,7 @@ export class CrawlScene implements AsyncDisposable {
     const { seed = SeededRandom.newSeed(), actors = 1, browsers = 1 } = options;
     const { environment, direct = false } = options;
     const folder = await mkdtemp(join(tmpdir(), "trunkline-crawl-"));
-    // If we are root, browsers run as another user and have their profiles here.
+    // If we are root, browsers run as another user and keep their profiles in this folder.
     await chmod(folder, 0o755);
     const nats = await startNats();
     const roles: SceneRole[] = ["gateway"];
@@ -108,7 +110,7 @@ export class CrawlScene implements AsyncDisposable {
     );
   }
 
-  /** Error lines of the processes' logs, for failure messages. */
+  /** Error lines of the processes' logs, to print with a failed test. */
   get errorLines(): string[] {
     return this.places.flatMap(({ name, instance }) =>
       (instance?.lines ?? [])
@@ -117,7 +119,7 @@ export class CrawlScene implements AsyncDisposable {
     );
   }
 
-  /** Kills a random process of the role as a power cut would, and restarts it. */
+  /** Kills a random process of the role with SIGKILL, and restarts it. */
   async killOne(role: SceneRole): Promise<void> {
     const place = this.random.pick(this.places.filter((one) => one.role === role));
     await this.#during(`${place.name} killed`, async () => {
@@ -127,7 +129,7 @@ export class CrawlScene implements AsyncDisposable {
     });
   }
 
-  /** Kills everything at once, the bus too. */
+  /** Kills all processes and the bus at the same time. */
   async killAll(): Promise<void> {
     await this.#during("all killed", async () => {
       await Promise.all([...this.places.map((place) => this.#kill(place)), this.nats.kill()]);
@@ -163,7 +165,7 @@ export class CrawlScene implements AsyncDisposable {
     return (await this.#read(id, "?limit=1")) as WireCrawlSummary;
   }
 
-  /** Returns all records, following the cursor. */
+  /** Returns all records of a crawl, page by page with the cursor. */
   async records(id: string, query = ""): Promise<WireRecord[]> {
     const records: WireRecord[] = [];
     for (let cursor = ""; ; ) {
@@ -183,7 +185,7 @@ export class CrawlScene implements AsyncDisposable {
     return until(`crawl ${id} has ended`, look, withinMs);
   }
 
-  /** Makes one request and returns any response. */
+  /** Sends one request, and returns its response whatever the status is. */
   async ask(path: string, method = "GET", body?: object) {
     const response = await fetch(this.crawlsUrl + path, {
       method,
@@ -218,7 +220,7 @@ export class CrawlScene implements AsyncDisposable {
     return this.#credentials;
   }
 
-  /** Retries until there is a response. */
+  /** Repeats a read of the crawl until there is a response. */
   #read(id: string, query: string): Promise<unknown> {
     const look = async () => {
       const answer = await this.ask(`/${id}${query}`).catch(() => undefined);

@@ -1,6 +1,6 @@
 /**
- * Serves the hosts of a crawl test in a process of its own and prints every request, since times of a busy process
- * would be useless. Its one parameter is a JSON list of hosts. The first printed line is a list of their ports.
+ * Serves the hosts of a crawl test in a separate process, because a busy process would measure wrong times. Prints
+ * every request. The only parameter is a JSON list of hosts. The first printed line is a list of the hosts' ports.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";

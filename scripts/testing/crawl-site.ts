@@ -1,11 +1,11 @@
-/** Runs the hosts of a crawl test, and checks the requests against the promised pace. */
+/** Runs the hosts of a crawl test, and checks that the requests kept the promised pace. */
 import { join } from "node:path";
 import { CRAWL_DELAY_MS, HOST_REQUESTS_IN_FLIGHT_MAX } from "../../schemas/crawl/limits.ts";
 import { REPOSITORY } from "../tools.ts";
 import { ChildProgram } from "./child-program.ts";
 import type { CrawlHost, SiteRequest } from "./crawl-pages.ts";
 
-/** Error of a server's own time stamps, besides the time in which it was suspended. */
+/** Error of a server's own timestamps, in addition to the time for which the server was suspended. */
 const MEASURE_MS = 1;
 
 export class CrawlSite implements AsyncDisposable {
@@ -44,7 +44,7 @@ export class CrawlSite implements AsyncDisposable {
     return `${this.origins[host]}${path}`;
   }
 
-  /** Describes requests that were certainly early, or one too many at a time. */
+  /** Describes requests that were certainly too early, or that exceeded the allowed number of concurrent requests. */
   paceFaults(): string[] {
     return this.hosts.flatMap(({ crawlDelay }, host) => {
       const seen = this.requests.filter((request) => request.host === host);
@@ -64,7 +64,7 @@ export class CrawlSite implements AsyncDisposable {
     });
   }
 
-  /** Returns the median excess of a host's gaps over its delay, as a share of the delay. */
+  /** Returns by how much the gaps between a host's requests exceed its delay: the median, as a share of the delay. */
   medianSlowness(host: number): number {
     const { crawlDelay } = this.hosts[host] ?? {};
     const delayMs = crawlDelay === undefined ? CRAWL_DELAY_MS : crawlDelay * 1_000;

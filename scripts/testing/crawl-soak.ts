@@ -13,7 +13,7 @@ import { SeededRandom } from "./seeded-random.ts";
 
 const QUIET_MS_MAX = 3_000;
 const JOB_MS_MAX = 600_000;
-/** Faults per round. Each round is one crawl of all hosts. */
+/** Number of faults in each round. A round is one crawl of all hosts. */
 const FAULTS_PER_ROUND = 8;
 
 const known = {
@@ -26,7 +26,7 @@ const { minutes, seed } = readRunOptions(values);
 const endAt = clock.monotonic() + minutes * 60_000;
 const random = new SeededRandom(seed);
 console.log(`--seed ${seed} repeats the choices of this run`);
-// Each restarted process, and the bus, listens for our exit.
+// Disables the warning about many listeners: the bus and each restarted process add a listener for our exit.
 process.setMaxListeners(0);
 
 while (clock.monotonic() < endAt && process.exitCode === undefined) {

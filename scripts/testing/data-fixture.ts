@@ -1,6 +1,6 @@
 /**
- * A little data of each kind that a user can see, with functions that create and check it. Each release creates this
- * data, and every later version opens it.
+ * Creates and checks a small amount of each kind of user data. Each release creates this data, and every later
+ * version must be able to open it.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,17 +12,17 @@ import { until } from "./until.ts";
 
 const Expected = z.object({
   accountId: z.string(),
-  /** An API token that opens all, and one that was revoked. */
+  /** An API token with all permissions. `revoked` is a revoked API token. */
   token: z.string(),
   revoked: z.string(),
   commit: z.string(),
   clientId: z.string(),
   accountName: z.string(),
-  /** Fixtures of the first days have no crawl and no app. */
+  /** The oldest fixtures have no crawl and no app. */
   crawl: z
     .object({ id: z.string(), endedAt: z.iso.datetime(), pages: z.array(z.string()) })
     .optional(),
-  /** An agent of the app `diary`, and the number of its lines. */
+  /** An agent of the app `diary`, and the number of lines that it stores. */
   agent: z.object({ name: z.string(), lines: z.int() }).optional(),
 });
 export type Expected = z.output<typeof Expected>;
@@ -35,7 +35,10 @@ const DAY_MS = 86_400_000;
 const CRAWLS = "/browser-rendering/crawl";
 const REPOS = "/artifacts/namespaces/default/repos";
 
-/** Notes a line for each POST in its database, and tells how many it has, here and in its state. */
+/**
+ * An app whose agent stores a line in its database for each POST. Its response has the number of lines in the
+ * database and the number in the agent's state.
+ */
 const BUNDLE = `
 import { Agent, routeAgentRequest } from "trunkline/agents";
 export class Diary extends Agent {
@@ -99,7 +102,7 @@ export async function makeData(url: string, credentials: Credentials): Promise<E
   };
 }
 
-/** Crawls a site of this machine: the platform needs the role `browser`, and TRUNKLINE_EGRESS_ALLOW. */
+/** Crawls a site on this machine. The platform needs the role `browser` and the setting TRUNKLINE_EGRESS_ALLOW. */
 async function makeCrawl(platform: Platform) {
   await using site = await CrawlSite.start([
     { address: "127.0.24.1", pages: PAGES, sitemap: true, crawlDelay: 0 },
@@ -127,7 +130,8 @@ async function makeAgent(platform: Platform) {
 /** Checks the crawl and the agent of a fixture that has them. */
 async function checkCrawlAndAgent(platform: Platform, expected: Expected, check: Check) {
   const { crawl, agent } = expected;
-  // Results of crawls are deleted some time after their end, and the fixture grows old.
+  // The platform deletes the results of a crawl after some time, and a fixture may be older than that. Then the crawl
+  // is not checked.
   if (crawl && Date.now() < Date.parse(crawl.endedAt) + CRAWL_KEPT_MS - DAY_MS) {
     const wanted = crawl.pages.join();
     await check("pages of a crawl", wanted, async () =>
@@ -158,7 +162,7 @@ async function askAgent({ url, account }: Platform, name: string, method: string
   return await answer.text();
 }
 
-/** Returns descriptions of all data that a platform does not show as before. */
+/** Returns descriptions of all data that the platform has lost or changed. */
 export async function findLost(url: string, expected: Expected): Promise<string[]> {
   const platform = { url, account: expected.accountId, token: expected.token };
   const lost: string[] = [];

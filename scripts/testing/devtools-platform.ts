@@ -22,7 +22,7 @@ export class DevtoolsPlatform implements AsyncDisposable {
     await chmod(folder, 0o755);
     const instance = await RoleProcess.start("data", folder, {
       TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
-      // Tests ask again and again whether a session has ended.
+      // No limit on requests, because tests poll whether a session has ended.
       TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
       ...environment,
     });
@@ -65,7 +65,7 @@ export class DevtoolsPlatform implements AsyncDisposable {
     return body.sessionId;
   }
 
-  /** `url` stands for the path and all before it. */
+  /** Opens a socket. `url` replaces the whole URL, including the path. */
   socket(path: string, options: ClientOptions = {}, url = this.url + path): WebSocket {
     return new WebSocket(url.replace(/^http/, "ws"), { headers: this.headers, ...options });
   }
@@ -103,7 +103,7 @@ export class DevtoolsPlatform implements AsyncDisposable {
     this.instance.signal("SIGTERM");
     await this.instance.exit();
     await this.instance[Symbol.asyncDispose]();
-    // Browsers that were told to end may still write.
+    // Retries, because browsers that were told to exit may still write files.
     await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }

@@ -1,11 +1,11 @@
-/** A DNS server on loopback, over UDP and TCP at one port, with the TXT records a test gives it. */
+/** A DNS server on loopback that serves the test's TXT records over UDP and TCP on one port. */
 
 import type { Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import type { AddressInfo, Server as TcpServer } from "node:net";
 import dns, { type DnsHandler, Packet } from "dns2";
 
-/** The strings of each record; or how else a question is answered. */
+/** The strings of each TXT record, or another kind of response. With "silence" the server does not respond. */
 export type TxtAnswer =
   | readonly (readonly string[])[]
   | "NXDOMAIN"
@@ -16,9 +16,9 @@ export type TxtAnswer =
 const PORT_TRIES_MAX = 20;
 
 export class DnsServer implements AsyncDisposable {
-  /** By name, in lower case. A name that is not there does not exist. */
+  /** The response for each name, in lower case. Names without an entry do not exist. */
   readonly records = new Map<string, TxtAnswer>();
-  /** The queries, and their transport. */
+  /** The names that were queried, with the transport of each query. */
   readonly asked: { name: string; over: "udp" | "tcp" }[] = [];
   #udp: UdpSocket | undefined;
   #tcp: TcpServer | undefined;
@@ -30,7 +30,7 @@ export class DnsServer implements AsyncDisposable {
     return server;
   }
 
-  /** The address in the form of the setting. */
+  /** The server's address in the form that the setting needs. */
   get address(): string {
     return `127.0.0.1:${this.#port}`;
   }
@@ -42,7 +42,10 @@ export class DnsServer implements AsyncDisposable {
     await Promise.all(closed);
   }
 
-  /** The system chooses a port for TCP; that it is free for UDP as well is likely, not certain. */
+  /**
+   * Listens on a TCP port that the system chooses, and on the same UDP port. If the UDP port is in use, tries again
+   * with another port.
+   */
   async #listen(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const tcp = dns.createTCPServer(this.#answer("tcp"));

@@ -14,7 +14,7 @@ interface DoctorReport {
   findings: Finding[];
 }
 
-/** The doctor with a data folder of its own. */
+/** Runs the doctor with its own data folder. */
 export class DoctorScene implements AsyncDisposable {
   readonly folder: string;
 
@@ -28,7 +28,7 @@ export class DoctorScene implements AsyncDisposable {
     this.folder = folder;
   }
 
-  /** Runs it as a person does; `wrap`: a program and its arguments, behind which it runs. */
+  /** Runs the doctor as an operator does. `wrap` is a program with arguments that starts the doctor. */
   run(
     parameters: string[],
     environment: NodeJS.ProcessEnv = {},
@@ -40,8 +40,8 @@ export class DoctorScene implements AsyncDisposable {
   }
 
   /**
-   * Returns the doctor's report. Asserts that the exit status is that of the worst finding, and that findings name a
-   * remedy.
+   * Returns the doctor's report. Asserts that the exit status matches the worst finding, and that each finding that
+   * is not good names a remedy.
    */
   async report(...[parameters, ...how]: Parameters<DoctorScene["run"]>): Promise<DoctorReport> {
     const end = await this.run(["--json", ...parameters], ...how);

@@ -1,4 +1,4 @@
-/** Does echo tasks, under the eyes and the orders of a test. */
+/** A worker that does echo tasks. A test can observe and delay its tasks. */
 import { defineWorker, type TaskContext } from "../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -7,9 +7,9 @@ import { probe } from "./probe.ts";
 
 export interface EchoOrders {
   slots?: Record<string, number>;
-  /** Called at the start of each task; what it returns is waited for. */
+  /** Called at the start of each task. The task waits for the returned promise. */
   before?(text: string, context: TaskContext): Promise<void> | void;
-  /** Called with how many bytes of a reply have been asked for. */
+  /** Called with the number of a reply's bytes that the reader has requested so far. */
   made?(bytes: number): void;
 }
 
@@ -43,7 +43,7 @@ export function echoWorker({ slots = { fast: 2, slow: 1 }, before, made }: EchoO
   });
 }
 
-/** Bytes that name their own place, so that a missing or doubled piece is seen. */
+/** Returns bytes that depend on their offset, so that a test detects a missing or repeated piece. */
 export function patternAt(offset: number, length: number): Buffer {
   const bytes = Buffer.allocUnsafe(length);
   for (let i = 0; i < length; i++) {

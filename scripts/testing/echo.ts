@@ -1,4 +1,4 @@
-/** A kind of task for tests of the runtime: it repeats what it is given, in time, late, in pieces or never. */
+/** A kind of task for tests of the runtime. It returns its input: immediately, late, in pieces or never. */
 import { z } from "zod";
 import { defineTasks } from "../../schemas/contract.ts";
 
@@ -6,7 +6,7 @@ export const echo = defineTasks({
   kind: "echo",
   lanes: ["fast", "slow"],
   messages: {
-    /** A call. The reply is followed by a number of bytes in pieces of a given size. */
+    /** A call. After the reply, `bytes` bytes follow in pieces of `pieceBytes` bytes. */
     say: {
       lane: "fast",
       input: z.object({
@@ -22,7 +22,10 @@ export const echo = defineTasks({
       input: z.object({ text: z.string() }),
       reply: z.object({ text: z.string(), attempt: z.int() }),
     },
-    /** A send: the probe gets the result by message. Fails this many times before; -1 refuses always. */
+    /**
+     * A send. Its result goes to the probe as a message. The task fails `failing` times before it succeeds. With -1
+     * it is always refused.
+     */
     tell: { lane: "slow", input: z.object({ text: z.string(), failing: z.int() }) },
   },
 });

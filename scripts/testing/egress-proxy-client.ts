@@ -1,6 +1,6 @@
 /**
- * A client of an egress proxy, and a proxy under which names of `.test` lead to loopback: 127.0.0.2 is open,
- * 127.0.0.1 is not.
+ * Opens an egress proxy for tests, and sends requests through it. The proxy resolves names of `.test` to loopback
+ * addresses. It permits 127.0.0.2 and rejects 127.0.0.1.
  */
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
@@ -67,7 +67,7 @@ export async function ask(
   return { status, message, headers, body: await text(answer) };
 }
 
-/** Sends bytes as they are, and reads until the proxy closes or has answered a head. */
+/** Sends bytes unchanged to the proxy, and returns all bytes that the proxy sends until it closes the connection. */
 export async function talk(proxy: EgressProxy, bytes: string): Promise<string> {
   const client = connect(portOf(proxy), "127.0.0.1");
   client.write(bytes);
@@ -106,7 +106,7 @@ export function codes(proxy: EgressProxy): string[] {
   return proxy.failures.map((failure) => failure.code);
 }
 
-/** The socket's close, whether it was ended or reset. */
+/** Resolves when the socket is closed, whether by an end or by a reset. */
 export async function gone(socket: Socket): Promise<void> {
   await new Promise((resolve) => {
     socket
@@ -116,7 +116,7 @@ export async function gone(socket: Socket): Promise<void> {
   });
 }
 
-/** Runs a number of turns of the event loop, so that ready callbacks happen. */
+/** Waits for `count` turns of the event loop, so that callbacks that are ready can run. */
 export async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

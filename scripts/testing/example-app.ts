@@ -1,4 +1,4 @@
-/** Deploys an example app on a test's instance: bundled as the command line does, with its secrets. */
+/** Deploys an example app with its secrets on a test's instance. The app is bundled as by the command line. */
 import { join } from "node:path";
 import { stop } from "esbuild";
 import { readAppConfig } from "../cli/app-config-file.ts";

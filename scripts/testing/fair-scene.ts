@@ -1,4 +1,7 @@
-/** A render worker for two pages at a time, and how soon it prints an account's small PDF beside other load. */
+/**
+ * Runs a render worker that renders two pages at a time, and measures how fast an account's small PDF is printed
+ * while other accounts load the worker.
+ */
 import { expect } from "chai";
 import { accountActor } from "../../actors/account/account/account.ts";
 import type { BrowserPool } from "../../actors/rendering/lib/browser/browser-pool.ts";
@@ -13,7 +16,7 @@ import { startWorld, type World } from "./actor-world.ts";
 import { openPool, renderParts } from "./printer.ts";
 
 const SMALL = PdfRequest.parse({ html: "<p>small" });
-/** Takes the fastest of 40 runs, because other load does not change the fastest one. */
+/** Number of runs, of which the fastest counts. Other load on the machine hardly changes the fastest run. */
 const TRIES = 40;
 const DEADLINE_MS = 100_000;
 const PAGES_AT_ONCE = 2;
@@ -46,12 +49,12 @@ export class FairScene implements AsyncDisposable {
     this.objects = parts.objects;
   }
 
-  /** Whether as many pages are open as one account may have. */
+  /** Whether the number of open pages has reached the limit of one account. */
   get isFull(): boolean {
     return this.pool.contextsInUse === PAGES_AT_ONCE;
   }
 
-  /** Resolves with the bytes of the PDF. */
+  /** Prints a PDF. Resolves to the PDF's size in bytes. */
   async print(account: string, parameters = SMALL): Promise<number> {
     const input = { account, parameters, deadlineAt: systemClock.now() + DEADLINE_MS };
     const options = { deadlineMs: DEADLINE_MS, signal: this.leaving.signal };
@@ -61,7 +64,7 @@ export class FairScene implements AsyncDisposable {
     return bytes;
   }
 
-  /** Resolves with the milliseconds of the fastest small PDF of an account. */
+  /** Prints a small PDF repeatedly for the account. Resolves to the duration of the fastest print in ms. */
   async quickest(account: string): Promise<number> {
     const times: number[] = [];
     for (let index = 0; index < TRIES; index++) {

@@ -1,16 +1,22 @@
-/** Lets a test move the time of day of processes, where libfaketime is installed. Their monotonic clocks stay true. */
+/**
+ * Changes the time of day that processes see, by libfaketime if it is installed. Their monotonic clocks do not
+ * change.
+ */
 import { globSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** libfaketime.so.1 of the Debian package `libfaketime`, or LIBFAKETIME. */
+/**
+ * Paths of libfaketime.so.1 from the Debian package `libfaketime`. The environment variable LIBFAKETIME overrides
+ * them.
+ */
 const PATHS = ["/usr/lib/*/faketime/libfaketime.so.1", "/usr/lib/faketime/libfaketime.so.1"];
 
 export class FakeTime {
   readonly #library: string;
   readonly #file: string;
 
-  /** Returns undefined where libfaketime is missing. Keeps its file in `folder`. */
+  /** Returns undefined if libfaketime is not installed. Stores the fake time in a file in `folder`. */
   static async find(folder: string): Promise<FakeTime | undefined> {
     const library = process.env.LIBFAKETIME ?? globSync(PATHS)[0];
     if (library === undefined) return undefined;
@@ -24,7 +30,10 @@ export class FakeTime {
     this.#file = file;
   }
 
-  /** For a process whose time of day moves. nats-server is no such process: Go asks the kernel by itself. */
+  /**
+   * The environment of a process whose time of day changes. This has no effect on nats-server, because Go programs
+   * read the time directly from the kernel.
+   */
   get environment(): NodeJS.ProcessEnv {
     return {
       LD_PRELOAD: this.#library,
@@ -36,7 +45,7 @@ export class FakeTime {
     };
   }
 
-  /** Sets the time of day to this many seconds after the machine's. */
+  /** Sets the processes' time of day to `seconds` after the machine's. */
   async jumpTo(seconds: number): Promise<void> {
     await writeFile(this.#file, `${seconds < 0 ? "" : "+"}${seconds}\n`);
   }

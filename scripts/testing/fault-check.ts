@@ -1,4 +1,4 @@
-/** The invariants that hold after a load has stopped, whatever was broken meanwhile. */
+/** Checks the invariants that must hold when a load has stopped, whatever faults were injected. */
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { SHARDS } from "../../schemas/limits.ts";
@@ -9,7 +9,7 @@ import { findViolation } from "./linearizability.ts";
 const REST_MS_MAX = 60_000;
 const REST_POLL_MS = 100;
 
-/** Stops the load, waits until nothing is under way, and returns what is wrong, in words. */
+/** Stops the load, waits until no work is in progress, and returns descriptions of the violated invariants. */
 export async function findProblems(load: FaultLoad, bus: Bus, buckets: number): Promise<string[]> {
   await load.stop();
   const left = await untilAtRest(load, bus, buckets);
@@ -42,7 +42,7 @@ function checkHistory({ history }: FaultLoad): string[] {
   return [`${key} is not linearizable: ${explained} calls lead to ${state}, then none of ${shown}`];
 }
 
-/** A sink only grows, so a read that began after another ended never shows less. */
+/** Checks that a sink never decreases: a read that starts after another read has ended must not return less. */
 function checkSinks({ history }: FaultLoad): string[] {
   const problems: string[] = [];
   for (const key of SINKS) {
@@ -60,7 +60,10 @@ function checkSinks({ history }: FaultLoad): string[] {
   return problems;
 }
 
-/** Sinks receive what counters give, so their sum is the sum of acknowledged additions. */
+/**
+ * Checks the sum of all counters and sinks. Sinks receive what counters give, so the sum must equal the acknowledged
+ * additions, plus at most the additions with an unknown outcome.
+ */
 async function checkSum(load: FaultLoad): Promise<string[]> {
   const counts = await Promise.all([...COUNTERS, ...SINKS].map((key) => load.readCount(key)));
   const added = load.history.filter(({ key, input }) => COUNTERS.includes(key) && input > 0);
@@ -89,7 +92,7 @@ async function checkLedgers(load: FaultLoad): Promise<string[]> {
   for (const [id, sent] of load.entries) {
     const [to = "", from = ""] = id.split("<");
     const taken = states.get(to)?.received[from] ?? 0;
-    // Additions without an answer may or may not have arrived.
+    // Sends without an acknowledgement may or may not have arrived.
     if (taken < sent || taken > sent + load.failures.length) {
       problems.push(`${to} took ${taken} entries of ${from}, not ${sent}`);
     }
@@ -102,7 +105,10 @@ async function checkDeadLetters(bus: Bus): Promise<string[]> {
   return state.messages === 0 ? [] : [`${state.messages} dead letters`];
 }
 
-/** Waits until mail is read and removed, outboxes are published and reminders have come; returns what stays. */
+/**
+ * Waits until all mail is handled and removed, all outboxes are published and all reminders have fired. Returns what
+ * is unfinished after the timeout.
+ */
 async function untilAtRest(load: FaultLoad, bus: Bus, buckets: number): Promise<string[]> {
   const giveUpAt = clock.monotonic() + REST_MS_MAX;
   for (;;) {

@@ -1,4 +1,6 @@
-/** Many clients that call the test kinds while a test breaks things, and note what they asked and what came back. */
+/**
+ * Runs many clients that call the test kinds while a test injects faults, and records their calls and the replies.
+ */
 
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
@@ -10,21 +12,27 @@ import type { Operation } from "./linearizability.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 
 const CLIENTS = 200;
-/** Each client has a time to itself between two calls, so that the checker has thousands of calls and not millions. */
+/**
+ * Maximum pause of a client between two calls. Without pauses, the checker would have millions of calls instead of
+ * thousands.
+ */
 const PAUSE_MS_MAX = 120;
-/** Longer than any takeover, on a busy machine too: no call has a reason to fail. */
+/** Deadline of a call. It is longer than any takeover, also on a busy machine, so no call should fail. */
 const DEADLINE_MS = 60_000;
 
 export const COUNTERS = names("counter", 50);
-/** Counters that get mail: clients only read them, and never less than before. */
+/**
+ * Counters that are changed only by mail from other counters. Clients only read them, and their values never
+ * decrease.
+ */
 export const SINKS = names("sink", 10);
 export const LEDGERS = names("ledger", 20);
 
-/** Adds to a number and answers what it is then; adding 0 reads it. */
+/** Adds the input to a number and returns the sum. Adding 0 reads the number. */
 export type Add = Operation<number, number>;
 
 export interface FaultLoadOptions {
-  /** One connection each, shared by the clients in turn. */
+  /** One URL for each connection. The clients are distributed over the connections. */
   urls: readonly string[];
   random: SeededRandom;
   /** Default: CLIENTS, which take all of two processors. */
@@ -33,9 +41,9 @@ export interface FaultLoadOptions {
 
 export class FaultLoad {
   readonly history: Add[] = [];
-  /** Calls and sends that ended in an error, in words. */
+  /** Descriptions of the calls and sends that failed. */
   readonly failures: string[] = [];
-  /** By ledger and sender: entries that clients sent themselves, and know to be on their way. */
+  /** For each ledger and sender, the number of entries that clients sent directly and whose send was acknowledged. */
   readonly entries = new Map<string, number>();
   readonly #buses: readonly Bus[];
   readonly #clients: readonly BusActorClient[];
@@ -77,12 +85,12 @@ export class FaultLoad {
     return resolve;
   }
 
-  /** Ends the calls that wait: their outcome is unknown. */
+  /** Cancels the calls in flight. Their outcome is unknown. */
   giveUp(): void {
     this.#leaving.abort();
   }
 
-  /** Resolves when every client has the answer to its last call. */
+  /** Stops the clients. Resolves when each client has the reply to its last call. */
   async stop(): Promise<void> {
     this.#stopping = true;
     await this.#running;
@@ -92,7 +100,7 @@ export class FaultLoad {
     await Promise.all(this.#buses.map((bus) => bus.close()));
   }
 
-  /** Asks every actor something and returns how long it took until the last had answered, in ms. */
+  /** Calls every actor once, and returns the time in ms until the last actor has replied. */
   async askAll(): Promise<number> {
     const startedAt = clock.monotonic();
     const client = this.#clientOf(0);
@@ -113,7 +121,7 @@ export class FaultLoad {
     return (await this.#clientOf(0).call(counter, key, "get", {}, this.#options)).count;
   }
 
-  /** The longest any call took that was under way at or after this monotonic time, in ms. */
+  /** Returns the duration in ms of the longest call that ended at or after the monotonic time `time`. */
   slowestSince(time: number): number {
     const slow = this.history.map(({ startedAt, ended }) =>
       ended && ended.at >= time ? ended.at - startedAt : 0,
@@ -209,7 +217,7 @@ export class FaultLoad {
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       this.failures.push(`${error.code}: ${error.message}`);
-      // Every other refusal says that nothing happened.
+      // Only these two codes leave the outcome unknown. Each other code means that the call had no effect.
       if (error.code === "unavailable" || error.code === "cancelled") onUnknown?.();
     }
   }

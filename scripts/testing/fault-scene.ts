@@ -1,4 +1,4 @@
-/** A private nats-server, hosts in processes of their own and a load of clients: where a fault test takes place. */
+/** The scene of a fault test: a private nats-server, hosts in separate processes, and a load of clients. */
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import { ActorProcess } from "./actor-process.ts";
@@ -8,7 +8,7 @@ import { startNats, type TestNatsServer } from "./nats-server.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 
-/** Connections of the clients; the last runs through a proxy that tests cut. */
+/** Number of connections of the load's clients. The last connection goes through a proxy that tests can cut. */
 const CONNECTIONS = 3;
 
 export interface FaultSceneOptions {
@@ -31,7 +31,7 @@ export class FaultScene {
   readonly #proxies: TcpProxy[] = [];
   #started = 0;
 
-  /** Everything runs and every shard has an owner. `await using` or stop() ends it. */
+  /** Starts the hosts, waits until each is ready, and starts the load. `await using` or stop() ends the scene. */
   static async start(options: FaultSceneOptions): Promise<FaultScene> {
     const { seed, hosts, buckets = 1, clients } = options;
     const nats = await startNats();
@@ -81,7 +81,7 @@ export class FaultScene {
     return host;
   }
 
-  /** Starts one more host whose connection runs through a proxy. */
+  /** Starts another host whose connection to the bus goes through a new proxy. */
   async addProxiedHost(): Promise<TcpProxy> {
     const proxy = await TcpProxy.start(this.nats.port);
     this.#proxies.push(proxy);
@@ -89,14 +89,14 @@ export class FaultScene {
     return proxy;
   }
 
-  /** Takes any host out of the list of those that live. */
+  /** Chooses a random host and removes it from the list of live hosts. */
   takeHost(): ActorProcess {
     const host = this.random.pick(this.hosts);
     this.hosts.splice(this.hosts.indexOf(host), 1);
     return host;
   }
 
-  /** Ends the load and returns what is wrong, in words. */
+  /** Stops the load and returns descriptions of the violated invariants. */
   findProblems(): Promise<string[]> {
     return findProblems(this.load, this.bus, this.#buckets);
   }
@@ -116,7 +116,7 @@ export class FaultScene {
   }
 }
 
-/** The same address, but for the port. */
+/** Returns the address with the proxy's port. */
 function through(proxy: TcpProxy, address: string): string {
   const url = new URL(address);
   url.port = String(proxy.port);

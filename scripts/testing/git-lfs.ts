@@ -1,9 +1,9 @@
-/** Gives a test the real git-lfs, as a folder to put on PATH. */
+/** Provides the real git-lfs to a test, in a folder for the PATH. */
 import { mkdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { goTool } from "./go-tool.ts";
 
-/** A new folder in `parent` with git-lfs in it, or undefined where Go is missing. */
+/** Creates a folder in `parent` that contains git-lfs, and returns its path. Returns undefined if Go is missing. */
 export async function gitLfs(parent: string): Promise<string | undefined> {
   const path = await goTool({
     name: "git-lfs",

@@ -1,4 +1,4 @@
-/** Gives a test a program that is written in Go, built once into .tools where Go is there. */
+/** Builds a Go program for tests, if Go is installed. The program is built only once and stored in .tools. */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, rename } from "node:fs/promises";

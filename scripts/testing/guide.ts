@@ -1,11 +1,11 @@
-/** Reads the commands of a guide, so that tests run what people read. */
+/** Reads the commands of a guide, so that tests run the same commands as its readers. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 
 /**
- * Guides work in a folder that `mktemp -d` makes. Put before a guide's commands, this makes it "work" in the home
- * folder.
+ * Replaces `mktemp` with a function that creates the folder "work" in the home folder. Put it before the commands of
+ * a guide, which work in a folder that `mktemp -d` creates.
  */
 export const WORK_FOLDER = 'mktemp() { mkdir -p "$HOME/work" && echo "$HOME/work"; }\n';
 

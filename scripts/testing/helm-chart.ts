@@ -1,4 +1,4 @@
-/** Renders the Helm chart with helm's own packages, and checks objects against the schemas of Kubernetes. */
+/** Renders the Helm chart with helm's own packages, and checks the rendered objects against Kubernetes schemas. */
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -13,7 +13,7 @@ import { goTool } from "./go-tool.ts";
 
 const run = promisify(execFile);
 export const CHART = join(REPOSITORY, "deploy/helm/trunkline");
-/** Objects of Kubernetes 1.34 and of KEDA 2.21, from their published schemas, without descriptions. */
+/** The published schemas of the objects of Kubernetes 1.34 and KEDA 2.21, without descriptions. */
 const SCHEMAS = join(import.meta.dirname, "helmchart/kubernetes-schemas.json");
 const OUTPUT_BYTES_MAX = 10_000_000;
 
@@ -23,7 +23,7 @@ const Rendered = z.object({
   files: z.record(z.string(), z.string()),
 });
 
-/** An object of a manifest. Tests look deeper where they need it. */
+/** An object of a manifest. The schema accepts other fields, which tests read without types. */
 export type KubernetesObject = z.infer<typeof KubernetesObject>;
 const KubernetesObject = z.looseObject({
   apiVersion: z.string(),
@@ -40,7 +40,7 @@ export async function renderChart(program: string, values: unknown = {}) {
   const folder = await mkdtemp(join(tmpdir(), "trunkline-chart-"));
   try {
     const file = join(folder, "values.yaml");
-    // Helm reads YAML 1.1, where `off` is no text.
+    // Writes YAML 1.1, because Helm reads YAML 1.1. There an unquoted `off` is a boolean.
     await writeFile(file, stringify(values, { version: "1.1" }));
     const { stdout } = await run(program, [CHART, file], { maxBuffer: OUTPUT_BYTES_MAX });
     const { lint, files } = Rendered.parse(JSON.parse(stdout));

@@ -1,6 +1,6 @@
 /**
- * A clock that runs as every clock does, but for waits of one length: those end when a test lets them, or with their
- * signal.
+ * A real clock, except that waits of one given length are held: such a wait ends only when the test calls `release`
+ * or when its signal aborts.
  */
 import { once } from "node:events";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
@@ -29,7 +29,7 @@ export class HoldingClock implements Clock {
     await once(ended, "abort");
   }
 
-  /** Ends the current waits, and holds no wait until `hold` is called. */
+  /** Ends the held waits. Later waits run normally until `hold` is called. */
   release(): void {
     this.#released.abort();
   }

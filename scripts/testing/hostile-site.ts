@@ -1,4 +1,4 @@
-/** Sites that do what they can to keep a crawl from ending, or to fill its memory. */
+/** Sites that try to keep a crawl from ending, or to fill the crawler's memory. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
@@ -24,7 +24,7 @@ export class HostileSites implements AsyncDisposable {
   readonly #servers: LoopbackServer[] = [];
   #next = 1;
 
-  /** Every page leads to others that nobody has seen. */
+  /** Each page links to new addresses without end. */
   endlessLinks(): Promise<HostileSite> {
     let count = 0;
     return this.#serve((path, response) => {
@@ -36,7 +36,7 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
-  /** Two hosts that send a crawl from one to the other, to another address each time. */
+  /** Two hosts that redirect to each other without end, each time to a new address. */
   async endlessRedirects(): Promise<HostileSite> {
     let count = 0;
     const urls: string[] = [];
@@ -49,7 +49,7 @@ export class HostileSites implements AsyncDisposable {
     return first;
   }
 
-  /** Pages of 10 GB, plain and packed, beside one that can be read. */
+  /** Two pages of 10 GB each, one plain and one compressed. */
   hugeBodies(): Promise<HostileSite> {
     const plain = Buffer.from(`<p>${"x".repeat(MB - 3)}`);
     const packed = gzipSync(Buffer.alloc(64 * MB, "<p>zeros</p>"));
@@ -71,7 +71,7 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
-  /** Bytes that are no text in the charset they name, or in any. */
+  /** Pages with random bytes that are not valid text in the declared charset, and a page with an unknown charset. */
   badEncodings(): Promise<HostileSite> {
     const types: Record<string, string> = {
       "/utf8": TEXT_TYPE,
@@ -95,7 +95,7 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
-  /** Sitemaps that list themselves, and `others` each that nobody has seen. */
+  /** Sitemaps that list themselves and `others` new sitemaps each. */
   endlessSitemaps(others: number): Promise<HostileSite> {
     let count = 0;
     return this.#serve((path, response) => {
@@ -136,7 +136,7 @@ export class HostileSites implements AsyncDisposable {
     );
   }
 
-  /** Pages that send a byte now and then, for ever. */
+  /** Pages that send one byte every 500 ms and never end. */
   slowDrip(): Promise<HostileSite> {
     return this.#serve(async (path, response) => {
       if (path === "/") return page(response, '<a href="/drip">d</a>');
@@ -148,7 +148,7 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
-  /** Pages whose scripts never end, ask questions, or leave. */
+  /** Pages whose scripts never end, open dialogs, navigate away, grow the page or close it. */
   badScripts(): Promise<HostileSite> {
     const pages: Record<string, string> = {
       "/hang": "<p>hang<script>for (;;);</script>",
@@ -166,7 +166,10 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
-  /** Pages that end the browser that loads them, and slow pages that are loading in it at that moment. */
+  /**
+   * Pages whose requests call `kill`, which kills the browser that loads them. Slow pages load in that browser at the
+   * same time.
+   */
   browserKillers(kill: () => void): Promise<HostileSite> {
     const paths = [1, 2, 3, 4].flatMap((number) => [`/kill/${number}`, `/fine/${number}`]);
     return this.#serve(async (path, response) => {
@@ -177,7 +180,10 @@ export class HostileSites implements AsyncDisposable {
     });
   }
 
-  /** `localhost` begins TLS late on every connection, and keeps none. */
+  /**
+   * A server at `localhost` that delays the TLS handshake of each connection by `afterMs`, and closes the connection
+   * after one response.
+   */
   async slowConnect(certificate: Certificate, afterMs: number): Promise<HostileSite> {
     const paths: string[] = [];
     const https = createHttpsServer(certificate, (request, response) => {

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { IdleProcessors } from "./idle-processors.ts";
 
 describe("IdleProcessors", () => {
-  /** A machine whose idle share in each second is the next of these numbers. */
+  /** Simulates processors. `shares` are their idle shares in the first second, the second and so on. */
   function machine(...shares: number[]) {
     let idle = 0;
     let total = 0;

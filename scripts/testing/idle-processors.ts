@@ -1,7 +1,10 @@
-/** Grants turns while the machine's processors have idle time, so that waiting test files do not delay others. */
+/**
+ * Grants turns only while the machine's processors have idle time, so that starting further test files does not slow
+ * down the running ones.
+ */
 import { cpus } from "node:os";
 
-/** Idle time of the processors since some moment, and all their time, in ms. */
+/** Idle time and total time of the processors in ms, both counted from the same point in time. */
 export interface ProcessorTimes {
   idle: number;
   total: number;
@@ -12,7 +15,7 @@ export interface IdleProcessorsOptions {
   wait?: (ms: number) => Promise<void>;
 }
 
-/** A file that has just started shows its use of the processors within this time. */
+/** Time of one measurement. A test file that has just started shows its processor load within this time. */
 const WINDOW_MS = 1_000;
 /** A quarter of a processor of two. Most files use less than one, and the wait of one is the turn of another. */
 const IDLE_SHARE_MIN = 0.125;
@@ -28,8 +31,8 @@ export class IdleProcessors {
   }
 
   /**
-   * Resolves when the processors were idle for an eighth of a second, or when `hasEnded` returns true. Waiting
-   * callers are served one after another, each by a measurement of its own.
+   * Resolves after a second in which a quarter of the processors' time was idle, or when `hasEnded` returns true.
+   * Callers are served one after another, each with its own measurement.
    */
   turn(hasEnded: () => boolean): Promise<void> {
     const turn = this.#last.then(() => this.#idle(hasEnded));
@@ -55,7 +58,7 @@ function processorTimes(): ProcessorTimes {
   return { idle: sum(({ idle }) => idle), total };
 }
 
-/** The timer does not keep a run alive that has ended. */
+/** Waits without keeping the process alive after the end of the run. */
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

@@ -1,4 +1,4 @@
-/** An app with packages of the registry, which are installed outside of the repository. */
+/** Installs npm packages outside of the repository, and deploys apps that use them. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { readAppConfig } from "../cli/app-config-file.ts";
 import { bundleApp } from "../cli/bundle-app.ts";
 import type { AppPlatform } from "./app-platform.ts";
 
-/** Packages with what they need, in a folder that apps below it find them in. */
+/** A folder with installed packages and their dependencies. Apps in its subfolders can import these packages. */
 export class InstalledPackages implements AsyncDisposable {
   readonly folder: string;
 
@@ -18,7 +18,7 @@ export class InstalledPackages implements AsyncDisposable {
     const names = Object.entries(versions).map(([name, version]) => `${name}@${version}`);
     await writeFile(join(folder, "package.json"), '{ "private": true }');
     const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
-    // A cache of its own: npm fails where another program cleans the shared one meanwhile.
+    // Uses a separate cache, because npm fails if another program cleans the shared cache during the installation.
     const cache = ["--cache", join(folder, "cache")];
     const npm = spawn("npm", ["install", ...cache, ...quiet, ...names], {
       cwd: folder,
@@ -33,7 +33,7 @@ export class InstalledPackages implements AsyncDisposable {
     this.folder = folder;
   }
 
-  /** Deploys code, or a folder with an app in it, as the command line does. */
+  /** Deploys an app from code or from a folder, as the command line does. */
   async deploy(
     platform: AppPlatform,
     name: string,

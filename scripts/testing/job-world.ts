@@ -1,4 +1,6 @@
-/** A crawl job in isolation. Every transition is checked against the runtime's limits, and its sends are kept. */
+/**
+ * Runs a crawl job without a bus. Checks every transition against the runtime's limits, and keeps the job's sends.
+ */
 import assert from "node:assert/strict";
 import { crawlJobActor } from "../../actors/crawl/crawl-job/crawl-job.ts";
 import {
@@ -47,7 +49,7 @@ export class JobWorld {
       crawlJobActor,
       message,
       this.state,
-      // The input in the form that crosses the bus.
+      // Converts the input to the JSON form that crosses the bus.
       JSON.parse(JSON.stringify(input)),
       {
         key: JOB,
@@ -105,7 +107,7 @@ export class JobWorld {
     this.run("robotsLearned", { host: HOST, scheme: "https", sitemaps: [], ...more });
   }
 
-  /** Learns robots.txt and the absence of a sitemap. */
+  /** Reports a robots.txt without sitemaps, and that the default sitemaps do not exist. */
   learnNoSitemaps(): void {
     this.learn();
     const turn = this.grant();
@@ -120,7 +122,9 @@ export class JobWorld {
     this.run("turnEnded", { host: HOST, turn: turn.turn });
   }
 
-  /** Grants a turn and returns the worker's task. Throws if the job returned the turn. */
+  /**
+   * Grants a turn and returns the task that the job sends to the worker. Throws if the job returned the turn unused.
+   */
   grant(requests = 256, host = HOST): Turn {
     const turn = this.tryGrant(requests, host);
     assert(turn, `${host} has something to do`);
@@ -147,7 +151,7 @@ export class JobWorld {
     this.run("turnEnded", { host, turn: turn.turn });
   }
 
-  /** Delivers the job's own messages until there are none. Returns their number. */
+  /** Delivers the job's messages to itself until there are none. Returns the number of deliveries. */
   settleBacklog(): number {
     for (let steps = 0; ; steps += 1) {
       if (this.take("crawl-job").length === 0) return steps;
@@ -155,7 +159,7 @@ export class JobWorld {
     }
   }
 
-  /** Removes and returns the sends to a kind. */
+  /** Removes the sends to actors or workers of a kind from `sent`, and returns them. */
   take(kind: string): Envelope[] {
     const taken = this.sent.filter((envelope) => envelope.kind === kind);
     this.sent = this.sent.filter((envelope) => envelope.kind !== kind);
@@ -170,7 +174,7 @@ export class JobWorld {
     return this.run("list", { account: ACCOUNT, count: 100, ...query });
   }
 
-  /** Returns every record by repeated listings. */
+  /** Returns every record, by listing page by page. */
   records(query: Partial<Input<Messages["list"]>> = {}): RecordEntry[] {
     const all: RecordEntry[] = [];
     for (let cursor: string | undefined; ; ) {
@@ -186,7 +190,7 @@ export class JobWorld {
   }
 }
 
-/** Returns the outcome of a fetched page with links. */
+/** Returns the outcome of a successfully fetched page that has the given links. */
 export const fetched =
   (links: string[] = [], more: Partial<Extract<PageOutcome, { kind: "fetched" }>> = {}) =>
   (index: number): PageOutcome => ({
@@ -199,7 +203,7 @@ export const fetched =
     ...more,
   });
 
-/** Checks the consistency of the state and its rows. */
+/** Checks that the job's state and rows are consistent with each other. */
 export function checkJob({ state, rows }: JobWorld): void {
   const counts = { queued: 0, inFlight: 0, finished: 0, skipped: 0, total: 0 };
   const urls = new Set<string>();

@@ -1,9 +1,9 @@
-/** A kind for tests of the runtime that sees each mail itself: what came twice, what is missing, what overtook what. */
+/** A kind for tests of the runtime that checks each mail itself. It detects duplicate, lost and reordered mail. */
 import { z } from "zod";
 import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
 
-/** By the other's name: how many entries went to it or came from it. */
+/** The number of entries sent to each other ledger, or received from it, by that ledger's name. */
 const Counts = z.record(z.string(), z.int());
 
 const LedgerState = z.object({
@@ -19,26 +19,27 @@ const LedgerState = z.object({
 export const ledger = defineContract({
   kind: "ledger",
   messages: {
-    /** Sends the next entry to another ledger, which fails this many times before it accepts the entry. */
+    /** Sends the next entry to another ledger. Its handler fails `stumbles` times before it accepts the entry. */
     post: {
       input: z.object({ to: z.string(), stumbles: z.int() }),
       reply: z.object({ number: z.int() }),
     },
     entry: { input: z.object({ from: z.string(), number: z.int(), stumbles: z.int() }) },
-    /** Sets a reminder, unless one is under way. */
+    /** Sets a reminder, unless one is already set. */
     remindIn: { input: z.object({ ms: z.int() }), reply: z.object({ set: z.int() }) },
     ring: { input: z.object({}) },
     read: { input: z.object({}), reply: LedgerState },
   },
 });
 
-// Handlers are pure, but this test kind must fail a number of times and then not.
+// Counts failures outside of the state. Handlers must be pure, but this test kind must fail a number of times and
+// then succeed.
 const stumbled = new Map<string, number>();
 
 export const ledgerActor = defineActor(ledger, {
   state: LedgerState,
   initial: { sent: {}, received: {}, faults: [], set: 0, rung: 0 },
-  /** Each number of `received` once more: rows and state are written together, or not at all. */
+  /** Rows repeat the numbers of `received`. They show whether rows and state are written together or not at all. */
   rows: z.int(),
   handlers: {
     post(state, { to, stumbles }, { key }) {

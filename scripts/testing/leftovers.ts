@@ -1,17 +1,21 @@
-/** Ends the processes that a test run left behind, in whatever process group or session they are. Linux only. */
+/** Ends the processes that a test run left behind, whatever their process group or session is. Linux only. */
 import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Every process a test starts inherits this variable; its value begins with the run's mark. */
+/**
+ * Environment variable that every process started by a test inherits. Its value begins with the mark of the test run.
+ */
 export const RUN_VARIABLE = "TRUNKLINE_TEST_RUN";
 
-/** A helper whose input closes with its parent ends by itself, on a busy machine some time later. */
+/**
+ * Time for helper processes to exit. A helper whose input closes when its parent exits then exits too, but later on a
+ * busy machine.
+ */
 const END_MS_MAX = 5_000;
 const LOOK_MS = 20;
 
 /**
- * Resolves with the marked processes besides `keep` that are still there after `ms`; with none as soon as all have
- * ended.
+ * Waits until all marked processes except `keep` have ended, at most `ms`. Returns the pids of those that are left.
  */
 export async function leftAfter(
   mark: string,
@@ -23,8 +27,8 @@ export async function leftAfter(
 }
 
 /**
- * Gives these and all marked processes the time to end by themselves. Kills those that stay, and returns their command
- * lines.
+ * Waits some time for the processes `pids` and all marked processes to end. Kills those that are left, and returns
+ * their command lines.
  */
 export async function endLeftoversThatStay(mark: string, pids: number[]): Promise<string[]> {
   const left = () => [...new Set([...leftovers(mark), ...pids.filter(isAlive)])];
@@ -40,12 +44,13 @@ export async function endAll(mark: string): Promise<void> {
       kill(pid);
       killed.add(pid);
     }
-    // The kernel frees a process's memory first, and with it the mark. It closes the sockets later.
+    // When a process is killed, the kernel frees its memory first, and the mark with it, and closes its sockets
+    // later. So wait for the sockets too.
     return ![...killed].some(holdsSockets);
   });
 }
 
-/** Returns the command line of the process that it kills. */
+/** Kills a process and returns its command line. */
 function kill(pid: number): string {
   const line = `${pid} ${readProcess(pid, "cmdline").join(" ").trim()}`;
   try {
@@ -58,13 +63,16 @@ function kill(pid: number): string {
 
 const isAlive = (pid: number) => readProcess(pid, "cmdline").join("") !== "";
 
-/** Marked processes, and all below them: some are started with an environment of their own, without the mark. */
+/**
+ * Returns the marked processes and all their descendants, because some descendants have another environment without
+ * the mark.
+ */
 function leftovers(mark: string, keep?: number): number[] {
   const living = processes().map((pid) => ({ pid, parent: parentOf(pid) }));
   const isMarked = (pid: number) =>
     readProcess(pid, "environ").some((line) => line.startsWith(`${RUN_VARIABLE}=${mark}`));
   const found = new Set(living.map(({ pid }) => pid).filter(isMarked));
-  // A set also visits what is added while it is read.
+  // The loop also visits the pids that are added to the set during the loop.
   for (const above of found) {
     for (const { pid, parent } of living) if (parent === above) found.add(pid);
   }
@@ -85,13 +93,13 @@ function parentOf(pid: number): number {
   return Number(statOf(pid)[1]);
 }
 
-/** Returns false for a process that has ended, also if its parent has not reaped it yet. */
+/** Returns false for a process that has ended, even if its parent has not reaped it yet (a zombie). */
 function holdsSockets(pid: number): boolean {
   const [state = ""] = statOf(pid);
   return state !== "" && state !== "Z" && state !== "X";
 }
 
-/** Returns the fields of a process from its state on (proc_pid_stat(5)). */
+/** Returns the fields of the process's stat file after the name, beginning with the state (proc_pid_stat(5)). */
 function statOf(pid: number): string[] {
   // The name in parentheses may hold spaces and parentheses.
   const [stat = ""] = readProcess(pid, "stat");

@@ -14,7 +14,7 @@ const counterModel = {
 
 type Call = Operation<Input, number>;
 
-/** `at`: start and end. Without an output the outcome is unknown. */
+/** Creates an operation. `at` is its start and its end. Without `output`, the operation's outcome is unknown. */
 function call(at: [number, number], input: Input, output?: number, key = "a"): Call {
   const operation = { key, input, startedAt: at[0] };
   return output === undefined ? operation : { ...operation, ended: { at: at[1], output } };
@@ -22,7 +22,9 @@ function call(at: [number, number], input: Input, output?: number, key = "a"): C
 
 const accepts = (...history: Call[]) => findViolation(counterModel, history) === undefined;
 
-/** Many callers of one counter: each call takes effect at one moment between its start and its end. */
+/**
+ * Simulates many callers of one counter. Each call takes effect at one point in time between its start and its end.
+ */
 function honestHistory(seed: number, calls: number, callers: number): Call[] {
   const random = new SeededRandom(seed);
   const freeAt = Array.from({ length: callers }, () => 0);

@@ -1,35 +1,42 @@
 /**
- * Says whether calls that overlapped could have happened one at a time, each somewhere between its start and its end:
- * the search of Wing and Gong (1993) with the memory of Lowe (2017), key by key, as in porcupine.
+ * Checks whether a history of overlapping operations is linearizable: whether there is a sequential order in which
+ * each operation takes effect between its start and its end. Uses the search of Wing and Gong (1993) with the memory
+ * of Lowe (2017) for each key, like porcupine.
  */
 
-/** A call as its caller saw it. Times are of one clock. */
+/** An operation as its caller saw it. All times are from the same clock. */
 export interface Operation<I, O> {
-  /** Operations on different keys have nothing to do with each other. */
+  /** Operations on different keys are independent. */
   key: string;
   input: I;
   startedAt: number;
-  /** Absent where the outcome is unknown: then it took effect at some time after its start, or never does. */
+  /**
+   * Absent if the outcome is unknown. The operation then took effect at some time after its start, or it never takes
+   * effect.
+   */
   ended?: { at: number; output: O };
 }
 
 /** The behaviour of a key when no operations overlap. */
 export interface SequentialModel<S, I, O> {
   initial: S;
-  /** The state after the input; undefined when it cannot have had this output. Any output goes where it is unknown. */
+  /**
+   * Returns the state after the operation, or undefined if the operation cannot return this output in `state`. If
+   * `output` is undefined, any output is possible.
+   */
   step(state: S, input: I, output: O | undefined): S | undefined;
 }
 
 export interface Violation<S, I, O> {
   key: string;
-  /** The state the longest order found ended in, and how many of the operations it holds. */
+  /** The state at the end of the longest valid order, and the number of operations in this order. */
   state: S;
   explained: number;
-  /** Operations of which none can be the next. */
+  /** Operations none of which can follow the longest valid order. */
   stuck: Operation<I, O>[];
 }
 
-/** The first key whose operations have no order, or undefined where every key has one. */
+/** Returns a violation for the first key whose operations have no valid order, or undefined if each key has one. */
 export function findViolation<S extends string | number, I, O>(
   model: SequentialModel<S, I, O>,
   history: Iterable<Operation<I, O>>,
@@ -41,17 +48,23 @@ export function findViolation<S extends string | number, I, O>(
   return undefined;
 }
 
-/** A start or an end of an operation in a list by time. A start knows its end, to take both out together. */
+/**
+ * The start or the end of an operation, in a list that is ordered by time. A start refers to its end, so that both
+ * can be removed together.
+ */
 interface Entry<I, O> extends Link<I, O> {
   operation: Operation<I, O>;
   at: number;
   end: Entry<I, O> | undefined;
   isEnd: boolean;
-  /** Two numbers whose exclusive or over a set of operations stands for that set. */
+  /**
+   * Two random numbers of the operation. The exclusive or of these numbers over a set of operations identifies the
+   * set.
+   */
   hash: readonly [number, number];
 }
 
-/** A place in the list; its head is one without an entry. */
+/** A node of the linked list. The head of the list is a node without an entry. */
 interface Link<I, O> {
   previous: Link<I, O> | undefined;
   next: Entry<I, O> | undefined;
@@ -95,7 +108,8 @@ function findViolationOfKey<S extends string | number, I, O>(
       }
       continue;
     }
-    // The operation that ends here should have happened by now: some choice before was wrong.
+    // The operation that ends here must already have taken effect, so an earlier choice was wrong. Undo the last
+    // choice.
     const last = steps.pop();
     if (!last) return longest;
     state = last.stateBefore;
@@ -123,7 +137,8 @@ function listByTime<I, O>(operations: readonly Operation<I, O>[]): Link<I, O> {
     entries.push({ ...links, at: operation.startedAt, isEnd: false, end });
     if (end) entries.push(end);
   }
-  // An operation that ends when another starts may have overlapped it.
+  // Sorts starts before ends at the same time, because an operation that ends when another starts may have overlapped
+  // it.
   entries.sort((a, b) => a.at - b.at || Number(a.isEnd) - Number(b.isEnd));
   const head: Link<I, O> = { previous: undefined, next: undefined };
   let last = head;

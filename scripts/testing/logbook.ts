@@ -1,6 +1,6 @@
 /**
- * A hosted kind for tests of the runtime: each key writes lines into a log of its own on the bus, fenced as agents
- * are.
+ * A hosted kind for tests of the runtime. Each key appends lines to its own log on the bus, and fences other writers
+ * as agents do.
  */
 import { z } from "zod";
 import { writeAtomically } from "../../actors/runtime/bus/atomic-batch.ts";
@@ -62,7 +62,7 @@ class Logbook implements HostedInstance<LogbookMessages> {
     this.#context = context;
   }
 
-  /** Writes an empty line first: who had it before can write no more. */
+  /** Appends an empty line first. This fences the previous owner of the log, whose writes then fail. */
   async load(): Promise<void> {
     const found = await this.#bus.readLast(STREAMS.agents, this.#subject);
     this.#last = await this.#append({}, found?.seq ?? 0);
@@ -96,7 +96,7 @@ class Logbook implements HostedInstance<LogbookMessages> {
     try {
       this.#last = await this.#append({ id, text }, this.#last);
     } catch (error) {
-      // Whether it was written, the next instance reads.
+      // It is unknown whether the line was written. Ends this instance, and the next instance reads the log.
       this.#context.end(error instanceof Error ? error : new Error(String(error)));
       throw new ActorError("unavailable", "Cannot write: this logbook is closed");
     }

@@ -1,6 +1,6 @@
 /**
- * A server for a test: on a loopback address of its own, a port chosen by the system, closed with all its
- * connections.
+ * Starts a server for a test on a loopback address and a port that the system chooses. Closing the server closes all
+ * its connections.
  */
 import { once } from "node:events";
 import {
@@ -14,7 +14,7 @@ export interface LoopbackServer<S extends Server = Server> {
   server: S;
   address: string;
   port: number;
-  /** Connections accepted so far, and those of them that are open. */
+  /** `accepted` counts the connections accepted so far, and `open` those that are open. */
   accepted: () => number;
   open: () => number;
   close: () => Promise<void>;
@@ -44,7 +44,7 @@ export async function listen<S extends Server>(
   server.on("connection", (socket: Socket) => {
     accepted += 1;
     sockets.add(socket);
-    // A test that cuts connections resets some of them.
+    // Ignores errors, because tests that cut connections reset some of them.
     socket.on("error", () => {});
     socket.once("close", () => sockets.delete(socket));
   });

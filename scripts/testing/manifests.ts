@@ -1,11 +1,11 @@
-/** Reads what deploy/ ships as its platforms would: each container with its command, environment and probes. */
+/** Reads the manifests in deploy/ as their platforms do: each container with its command, environment and probes. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { REPOSITORY } from "../tools.ts";
 
-/** Stand for the passwords an operator chooses. */
+/** Sample values for the secrets that an operator chooses. */
 export const SECRETS = {
   TRUNKLINE_NATS_PASSWORD: "p1",
   TRUNKLINE_NATS_SYSTEM_PASSWORD: "p2",
@@ -13,11 +13,11 @@ export const SECRETS = {
   TRUNKLINE_SECRETS_KEY: Buffer.alloc(32, 1).toString("base64"),
 };
 
-/** One container as its platform would start it: command, environment with every value in place, probes. */
+/** One container as its platform would start it. All variables in its environment are resolved. */
 export interface Container {
   name: string;
   command: string[];
-  /** The command of each health check that is a command. */
+  /** The command of the health check, if the health check is a command. */
   checks: string[];
   environment: Record<string, string>;
   graceS: number;
@@ -53,7 +53,7 @@ export function composeContainers(): Container[] {
   });
 }
 
-/** Returns a compose file below deploy/ with every variable in place. */
+/** Returns a compose file below deploy/ with all variables replaced by values. */
 export function composeText(file: string): string {
   const values: Record<string, string> = {
     ...SECRETS,
@@ -190,7 +190,10 @@ export function kustomizedSettings(): Record<string, string> {
   );
 }
 
-/** Returns the files of deploy/kubernetes that come from the chart, by name. Its settings are in kustomization.yaml. */
+/**
+ * Returns the contents for the files of deploy/kubernetes that are rendered from the chart, by file name. Skips
+ * config.yaml, because kustomization.yaml has the settings.
+ */
 export function manifestsFrom(chart: ReadonlyMap<string, string>): Map<string, string> {
   const head =
     "# Made from deploy/helm/trunkline: node_modules/.bin/node scripts/testing/render-manifests.ts\n";

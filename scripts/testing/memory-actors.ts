@@ -1,4 +1,7 @@
-/** Actors and workers in one process, without a bus: the real definitions, state in a Map, nothing survives. */
+/**
+ * Runs the real definitions of actors and workers in one process without a bus. State is kept in a Map and not
+ * stored.
+ */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import type { ActorClient, TaskRun } from "../../actors/runtime/calls/actor-client.ts";
@@ -17,9 +20,9 @@ import { LANE_TASKS_MAX, TASK_TRIES_MAX } from "../../schemas/limits.ts";
 import { runHandler } from "./run-handler.ts";
 
 export interface MemoryActors extends ActorClient {
-  /** Resolves when nothing is on its way any more. */
+  /** Resolves when no sends and no tasks are in progress. */
   settled(): Promise<void>;
-  /** Gives every actor the reminders that are due by the clock. Resolves when they are handled. */
+  /** Delivers all reminders that are due by the clock `now`. Resolves when they have been handled. */
   remind(): Promise<void>;
 }
 
@@ -39,11 +42,11 @@ export function memoryActors({
   waitingMax = LANE_TASKS_MAX,
 }: {
   actors?: readonly AnyActorDefinition[];
-  /** Each message finds an instance of its own. */
+  /** The hosted kinds. Each message is handled by a new instance. */
   hosted?: (actors: ActorClient) => readonly AnyHostedDefinition[];
   workers?: readonly AnyWorkerDefinition[];
   now?: () => number;
-  /** Tasks of one lane that wait for a slot. */
+  /** Maximum number of tasks of one lane that wait for a slot. */
   waitingMax?: number;
 }): MemoryActors {
   const definitions = new Map(actors.map((definition) => [definition.contract.kind, definition]));
@@ -54,7 +57,8 @@ export function memoryActors({
   const lanes = new Map<string, Lane>();
   const underWay = new Set<Promise<unknown>>();
 
-  // The seam's types tie contract, message, input and reply together; a Map of kinds cannot.
+  // The types of ActorClient connect contract, message, input and reply. A Map of kinds cannot express that, so this
+  // needs a cast.
   const all = { call, send, run, settled, remind } as MemoryActors;
   const hosts = new Map(hosted(all).map((definition) => [definition.contract.kind, definition]));
   return all;
@@ -142,7 +146,8 @@ export function memoryActors({
         to === "actor" ? handle(kind, key, message, input) : runSent(envelope),
       );
       underWay.add(delivered);
-      // On the bus too the sender does not notice when its mail is refused, or when no host serves the kind.
+      // A failed delivery is ignored: on the bus, too, the sender does not notice that its mail was refused or that
+      // no host serves the kind.
       const done = () => void underWay.delete(delivered);
       delivered.then(done, done);
     }
@@ -255,7 +260,7 @@ export function memoryActors({
   }
 }
 
-/** Bounds the tasks that run and the tasks that wait. */
+/** Limits the running tasks and the waiting tasks of a lane. */
 class Lane {
   readonly #waiting: (() => void)[] = [];
   readonly #waitingMax: number;
@@ -266,7 +271,7 @@ class Lane {
     this.#waitingMax = waitingMax;
   }
 
-  /** Resolves with what gives the slot back; calling that again does nothing. */
+  /** Waits for a slot. Resolves to a function that frees the slot. Calling this function again has no effect. */
   async enter(): Promise<() => void> {
     if (this.#free > 0) this.#free--;
     else if (this.#waiting.length < this.#waitingMax) {
@@ -283,7 +288,7 @@ class Lane {
   }
 }
 
-/** `null` removes what was there; undefined leaves it. */
+/** Returns a copy of `entries` with `changes` applied. `null` removes an entry, and undefined leaves it unchanged. */
 function withChanges<T>(
   entries: ReadonlyMap<string, T>,
   changes: Readonly<Record<string, T | null | undefined>>,

@@ -1,7 +1,7 @@
 /** An object store in memory, as a test's counterpart of ObjectStore. */
 import { BLOB_CHUNK_BYTES } from "../../schemas/limits.ts";
 
-/** As large as the real one, on a disk that has that. */
+/** The capacity of the real store on a disk that is large enough. */
 const CAPACITY = 4 * 1024 ** 3;
 
 export class MemoryObjects {

@@ -1,4 +1,4 @@
-/** Watches how much memory processes take while a test runs, and keeps the most that was seen. Linux only. */
+/** Samples the memory of processes while a test runs, and keeps the highest value. Linux only. */
 import { readFileSync } from "node:fs";
 
 const LOOK_MS = 100;
@@ -8,14 +8,14 @@ export class MemoryWatch implements Disposable {
   readonly #timer: NodeJS.Timeout;
   #peak = 0;
 
-  /** Resident bytes of each of these processes alone. */
+  /** Starts sampling the resident memory of each of these processes, without their children. */
   constructor(pids: readonly number[]) {
     this.#pids = pids;
     this.#timer = setInterval(() => this.#look(), LOOK_MS);
     this.#look();
   }
 
-  /** The process with the highest memory. */
+  /** The highest memory of a single process, in bytes. */
   get peakBytes(): number {
     return this.#peak;
   }

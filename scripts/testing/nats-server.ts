@@ -11,17 +11,23 @@ import { freePort } from "../free-port.ts";
 import { NatsServer, type NatsServerOptions, newNatsPassword } from "../nats-server.ts";
 import { REPOSITORY } from "../tools.ts";
 
-/** An election takes a second, or several when two servers stand for it at once. */
+/**
+ * Time to elect a leader. An election takes a second, or several seconds if two servers stand for election at the
+ * same time.
+ */
 const CLUSTER_MS_MAX = 60_000;
-/** Before there is a leader nobody answers. */
+/** Timeout of a request to the cluster. Without a leader, the cluster does not respond. */
 const CLUSTER_ANSWER_MS = 1_000;
 const CLUSTER_POLL_MS = 20;
 
 export interface TestNatsOptions {
-  /** Kept after stop(); without it a fresh folder is used, and deleted. */
+  /**
+   * The folder of the store, which stop() then keeps. If it is absent, the server uses a new folder, which stop()
+   * deletes.
+   */
   storeDir?: string;
   port?: number;
-  /** nats-server configuration text that comes after the repository's nats.conf and wins over it. */
+  /** nats-server configuration that is appended to the repository's nats.conf and overrides it. */
   config?: string;
   /** Hears every line of its log. */
   onLine?: (line: string) => void;
@@ -44,7 +50,7 @@ export async function startNats(options: TestNatsOptions = {}): Promise<TestNats
   return await started(server);
 }
 
-/** A configuration of TLS and its own users for the servers of a cluster, whose certificates are for `localhost`. */
+/** The configuration of a cluster with TLS and its own users. The servers' certificates are for `localhost`. */
 export interface SecureCluster {
   /** Path of the configuration. */
   config: string;
@@ -52,8 +58,9 @@ export interface SecureCluster {
 }
 
 /**
- * Starts a cluster of this size with the configuration that deploy/ ships. Resolves when it has elected a leader that
- * knows every server, so that a stream can have a replica on each; this takes a second or more.
+ * Starts a cluster of `size` servers with the configuration in deploy/. Resolves when the cluster has a leader that
+ * knows every server, so that a stream can have a replica on each server. This takes a second or more. With `secure`
+ * it does not wait for the leader.
  */
 export async function startCluster(
   size: number,
@@ -115,7 +122,7 @@ async function placesStreams({ urls }: TestNatsCluster): Promise<void> {
         await streams.delete(probe.name);
         return;
       } catch (error) {
-        // No leader yet, or one that has not heard of all servers.
+        // The cluster has no leader yet, or the leader does not know all servers yet.
         if (deadline.aborted) throw error;
         await wait(CLUSTER_POLL_MS);
       }
@@ -144,12 +151,12 @@ export class TestNatsServer extends NatsServer {
     await super.start();
   }
 
-  /** The same server with the same credentials behind another port: a proxy's. */
+  /** Returns the server's URL with another port, the port of a proxy. */
   urlAt(port: number): string {
     return this.url.replace(/:\d+$/, `:${port}`);
   }
 
-  /** Ends it for good: its folder is deleted. */
+  /** Stops the server and deletes its folder, so that it cannot start again. */
   override async stop(): Promise<void> {
     await super.stop();
     process.removeListener("exit", this.#abandon);
@@ -202,12 +209,15 @@ async function started(server: TestNatsServer): Promise<TestNatsServer> {
   }
 }
 
-/** The path of this configuration, or of a copy in the folder that includes it and adds the text. */
+/**
+ * Returns the path of the configuration `name`. If there is a `text`, returns the path of a new file that includes
+ * the configuration and appends the text.
+ */
 async function configFile(folder: string, name: string, text = ""): Promise<string> {
   const path = join(REPOSITORY, name);
   if (text === "") return path;
   const own = join(folder, "nats.conf");
-  // An included path is always taken relative to the file that includes it.
+  // nats-server resolves an included path relative to the including file.
   await writeFile(own, `include "${relative(folder, path)}"\n${text}\n`);
   return own;
 }

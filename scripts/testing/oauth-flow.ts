@@ -1,11 +1,14 @@
-/** One person's way with one client, from authorize to revoke, over nodes that die. */
+/**
+ * The OAuth flow of one user with one client, from authorization to revocation, while a test kills the nodes that
+ * serve it.
+ */
 import { expect } from "chai";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { Person, REDIRECT_URI, type TestClient } from "../../gateway/oauth/testing/oauth-world.ts";
 import type { OAuthNodes } from "./oauth-nodes.ts";
 import { until } from "./until.ts";
 
-/** A lease, a start, and what a busy machine takes for both. */
+/** Maximum duration of a step: the end of a lease and the start of a node, on a busy machine. */
 const STEP_MS_MAX = 120_000;
 const AGAIN_MS = 50;
 
@@ -23,7 +26,7 @@ interface Tokens {
   refresh_token: string;
 }
 
-/** Persons who repeat unanswered requests at any node that answers. */
+/** A user and a client that repeat an unanswered request at the other node until they get a response. */
 export class OAuthFlow {
   again = 0;
   restarts = 0;
@@ -32,21 +35,22 @@ export class OAuthFlow {
   readonly #email: string;
   readonly #person: Person;
   readonly #usedCodes: string[] = [];
-  /** Which one it asks: another flow another. */
+  /** Index of the node that the flow sends requests to. Different flows begin with different nodes. */
   #node: number;
   #tokens: Tokens | undefined;
-  /** Every token that was answered and is not revoked. */
+  /** Every access token that the client received and that is not revoked. */
   readonly #live: string[] = [];
   readonly #dead: Tokens[] = [];
 
-  /** The person signs up by an invitation, and out again. */
+  /** Invites a user, who signs up and is then signed out. */
   static async begin(nodes: OAuthNodes, client: TestClient, number: number): Promise<OAuthFlow> {
     const email = `p${number}@example.com`;
     const { invitation_url = "" } = await nodes.api("members", { email, roles: ["Member"] });
     const person = new Person(nodes.urls[0] ?? "");
     await person.open(invitation_url);
     await person.signUp({ password: "correct horse" });
-    // Mail informs the user of the membership; before that they cannot choose the account.
+    // Waits until mail has informed the user actor of the membership. Before that, the user cannot choose the
+    // account.
     await until(`${email} sees the account`, async () => {
       await person.open(authorizationOf(client));
       return person.seen.text.includes('name="account"');
@@ -103,7 +107,8 @@ export class OAuthFlow {
       this.#usedCodes.push(code);
       if (status === 200) this.#take(body);
       else {
-        // An answer was lost: the code is used up, and so is what it gave.
+        // A response was lost. The lost request had already redeemed the code, and its repetition revoked the tokens
+        // of that code. So start a new flow.
         expect([status, body.error, this.again > before]).to.deep.equal([
           400,
           "invalid_grant",
@@ -133,7 +138,10 @@ export class OAuthFlow {
     this.#dead.push({ refresh_token: token, access_token });
   }
 
-  /** At both nodes, which run again. The first that they say counts: they remember nothing that was given back. */
+  /**
+   * Checks at both nodes, after their restart, that live tokens are accepted and revoked tokens are rejected. The
+   * first response below 500 counts: no node may still accept a revoked token.
+   */
   async check(): Promise<void> {
     for (const [tokens, expected] of [
       [this.#live, 200],
@@ -151,7 +159,7 @@ export class OAuthFlow {
     }
   }
 
-  /** No code and no token that is over gives anything. */
+  /** Checks that used codes and revoked refresh tokens give no new tokens. */
   async checkReplays(): Promise<void> {
     for (const code of this.#usedCodes) {
       const fields = { grant_type: "authorization_code", redirect_uri: REDIRECT_URI, code };
@@ -177,7 +185,10 @@ export class OAuthFlow {
     return status === 400 && text.includes("start again");
   }
 
-  /** Starts again at the client, as the page advises. Earlier decisions are remembered. */
+  /**
+   * Starts the flow again at the client, as the error page advises. The platform still has the user's earlier
+   * decisions.
+   */
   async #beginAnew(): Promise<void> {
     this.restarts += 1;
     await this.authorize();
@@ -185,7 +196,7 @@ export class OAuthFlow {
     await this.consent();
   }
 
-  /** A page that did not come is asked for once more, from where the person was. */
+  /** Visits a page. If there is no response, visits it again from the page where the user was before. */
   async #visit(go: () => Promise<unknown>): Promise<void> {
     const before = this.#person.seen;
     await this.#until(async () => {

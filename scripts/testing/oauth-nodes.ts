@@ -1,4 +1,4 @@
-/** Two nodes for OAuth on one bus, which a test kills and starts again. */
+/** Runs two nodes for OAuth on one bus. Tests kill and restart the nodes. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { freePort } from "../free-port.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
 import { type Credentials, RoleProcess } from "./role-process.ts";
 
-/** Each a whole gateway and a host of actors, at ports that stay theirs. */
+/** Each node is a gateway and a host of actors, and keeps its port when it restarts. */
 export class OAuthNodes implements AsyncDisposable {
   readonly urls: readonly string[];
   readonly #folder: string;
@@ -56,7 +56,7 @@ export class OAuthNodes implements AsyncDisposable {
     await instance.ready();
   }
 
-  /** The token of the first account, from the first node. */
+  /** Posts to the management API at the first node with the token of the first account. */
   async api(path: string, json: unknown) {
     if (!this.#credentials) throw new Error("No node made an account");
     const { account_id, api_token } = this.#credentials;

@@ -1,19 +1,19 @@
 /**
- * Prints what several files write at the same time so that it stays readable: the output of one file appears as it
- * comes, that of each other file in one piece when it has ended.
+ * Prints the output of several concurrent files in readable order. The output of one file is printed as it arrives.
+ * The output of each other file is printed in one piece when that file has ended.
  */
 export class OrderedOutput {
   readonly #print: (text: string) => void;
-  /** The first one appears as it comes. */
+  /** The files that have not ended. The output of the first file is printed as it arrives. */
   readonly #open: Entry[] = [];
-  /** True when another file was printed since the first one wrote. */
+  /** True if another file was printed after the latest output of the first file. */
   #isInterrupted = false;
 
   constructor(print: (text: string) => void) {
     this.#print = print;
   }
 
-  /** Takes the output of one more file. */
+  /** Opens the output of another file. */
   open(file: string): { write(text: string): void; end(): void } {
     const entry: Entry = { file, text: "", hasBegun: false };
     this.#open.push(entry);

@@ -1,4 +1,4 @@
-/** Runs calls that read a page as a worker does, with a browser, threads and AI models of a test's own. */
+/** Runs the calls that read a page, as a worker does, with the test's own browser, threads and AI providers. */
 import { EgressAgents } from "../../actors/egress/egress-fetch.ts";
 import { JsonChecker } from "../../actors/rendering/lib/ai/json-checker.ts";
 import { JsonExtractor } from "../../actors/rendering/lib/ai/json-extractor.ts";
@@ -15,21 +15,21 @@ const DEADLINE_MS = 100_000;
 
 export interface PageReader {
   worker: ReturnType<typeof renderWorker>;
-  /** Resolves to the members of the answer's envelope, and the reply before them. */
+  /** Resolves to the members of the response's envelope, and to the reply that precedes these members. */
   run(
     name: PageCallName,
     request: object,
     setWaiting?: (isWaiting: boolean) => void,
     // biome-ignore lint/suspicious/noExplicitAny: a test looks at the result of whatever call it runs.
   ): Promise<any>;
-  /** The same for parameters that are parsed already, also of calls that answer bytes. */
+  /** Does the same as `run` with parameters that are already parsed. Also supports calls whose response is bytes. */
   // biome-ignore lint/suspicious/noExplicitAny: as above.
   runParsed(name: PageCallName | "pdf" | "screenshot", parameters: object): Promise<any>;
   refused(name: PageCallName, request: object): Promise<ActorError>;
   close(): Promise<void>;
 }
 
-/** `providers` are the AI providers by name, in place of the real ones. */
+/** `providers` replaces the real AI providers. Its keys are the names of the providers. */
 export function openPageReader(providers: Record<string, string> = {}): PageReader {
   const pool = openPool();
   const agents = new EgressAgents({ guard });

@@ -1,14 +1,15 @@
-/** Reads a PDF as Chromium writes it: its text page by page, and whether its table of objects is right. */
+/** Reads a PDF that Chromium wrote: the text of each page, and faults of the cross-reference tables. */
 import { inflateSync } from "node:zlib";
 
 interface PdfObject {
   dictionary: string;
-  /** The unpacked stream of the object; empty when it has none. */
+  /** The decompressed stream of the object. Empty if the object has no stream. */
   stream: string;
 }
 
 /**
- * The text of each page in order, without the blanks that only its layout has; what is drawn over the page comes last.
+ * Returns the text of each page in order, without blanks that exist only for the layout. Overlay text follows the
+ * page's own text.
  */
 export function pageTexts(bytes: Buffer): string[] {
   const objects = readObjects(bytes);
@@ -87,7 +88,10 @@ function readObjects(bytes: Buffer): Map<number, PdfObject> {
   );
 }
 
-/** Behind the data stands "endstream", and within it may stand "\nendobj": then it is no text. */
+/**
+ * Returns the decompressed stream, or "" if decompression fails. The data is followed by "endstream". Data that
+ * contains "\nendobj" was cut off there, and is not text.
+ */
 function inflated(packed: Buffer): string {
   try {
     return inflateSync(packed).toString("latin1");

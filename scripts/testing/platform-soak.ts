@@ -1,5 +1,5 @@
 /**
- * Runs a whole platform under a mixed load for minutes, while its time of day jumps by days, and looks for what grows:
+ * Runs a whole platform under a mixed load for minutes, while its time of day jumps by days. Reports growth of
  * memory, descriptors, files, streams and waiting work.
  */
 import { readdirSync } from "node:fs";
@@ -18,16 +18,22 @@ import { RoleProcess } from "./role-process.ts";
 import { SoakWork } from "./soak-work.ts";
 
 const DAY_SECONDS = 86_400;
-/** Offsets of the time of day in turn: up to four days ahead, back to the truth, a day behind, and back. */
+/**
+ * The offsets of the time of day, one jump after another: one to four days ahead, back to the true time, one day
+ * behind, and back.
+ */
 const JUMPS = [DAY_SECONDS, 4 * DAY_SECONDS, 3 * DAY_SECONDS, 0, -DAY_SECONDS, 0];
 const SAMPLES = 60;
-/** V8 lets a heap grow before it collects: less than this is no leak. */
+/** V8 lets a heap grow before it collects garbage, so less growth than this is not a leak. */
 const MEMORY_BYTES_SLACK = 64 * 2 ** 20;
 const MEMORY_RATIO_MAX = 1.3;
-/** Pooled connections and files that a store opens for a while. */
+/** Allowed growth in descriptors: pooled connections, and files that a store opens for a while. */
 const DESCRIPTORS_SLACK = 40;
 const FILES_SLACK = 60;
-/** Profiles of open browsers, and the cache of repositories, which grows with their commits up to its own bound. */
+/**
+ * Files that are not counted: profiles of open browsers, and the cache of repositories. The cache grows with the
+ * commits and has its own limit.
+ */
 const OTHER_FILES = /profile|chrom|\/git\//i;
 const QUIET_MS_MAX = 60_000;
 
@@ -37,9 +43,9 @@ interface Sample {
   /** Resident bytes of each process of ours by its name, without browsers and app processes. */
   memory: Record<string, number>;
   descriptors: Record<string, number>;
-  /** Files of the data folders and of the temporary folder. */
+  /** Number of files in the data folders and in the temporary folder. */
   files: number;
-  /** Child processes: browsers, git, apps. */
+  /** Number of child processes: browsers, git and app processes. */
   children: number;
   streamBytes: number;
   streamMessages: number;
@@ -48,7 +54,7 @@ interface Sample {
 export interface SoakReport {
   problems: string[];
   work: Record<string, number>;
-  /** First and last third of the run, as medians. */
+  /** `early` is the median over the second third of the run, and `late` the median over the last third. */
   figures: { name: string; early: number; late: number }[];
   jumps: number;
   /** Whether the time of day moved. */
@@ -112,7 +118,7 @@ async function watch(watched: Watched): Promise<SoakReport> {
       const atS = Math.round((clock.monotonic() - startAt) / 1_000);
       samples.push({ atS, ...(await look(bus, folder, pids)) });
       if (count % 6 === 0) report(JSON.stringify({ ...samples.at(-1), work: work.counts }));
-      // The first and the last part of the run are without jumps.
+      // A jump happens at every eighth sample until all jumps are done, so the end of the run has no jumps.
       if (time && count % 8 === 4 && jumps < JUMPS.length) {
         const seconds = JUMPS[jumps] ?? 0;
         jumps += 1;
@@ -149,7 +155,7 @@ async function look(bus: Bus, folder: string, pids: Record<string, number>) {
   };
 }
 
-/** Returns the medians of the second third and of the last third: the first one warms up. */
+/** Returns the medians of the second and the last third of the run. The first third is the warm-up. */
 function figuresOf(samples: Sample[]): SoakReport["figures"] {
   const third = Math.floor(samples.length / 3);
   const [early, late] = [samples.slice(third, 2 * third), samples.slice(-third)];
@@ -178,7 +184,8 @@ function growthOf(samples: Sample[]): string[] {
     const bound = name.startsWith("memory")
       ? early * MEMORY_RATIO_MAX + MEMORY_BYTES_SLACK
       : early + (/descriptors|child/.test(name) ? DESCRIPTORS_SLACK : FILES_SLACK);
-    // What the load stores grows with it; `findLeftWork` finds the rest.
+    // Streams are not checked here, because they grow with the data that the load stores. findLeftWork checks their
+    // limits.
     if (/streams$/.test(name) || late <= bound) return [];
     return [`${name} grew from ${early} to ${late}; ${Math.round(bound)} would be in order`];
   });

@@ -1,4 +1,4 @@
-/** Posts to a program that a test may kill meanwhile. */
+/** Posts to a program that a test may kill during the request. */
 import { request } from "node:http";
 
 interface PostOptions {

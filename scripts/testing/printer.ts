@@ -1,4 +1,6 @@
-/** A browser pool for a test, whose egress reaches 127.0.0.2 and nothing else; and what can be read in a PDF. */
+/**
+ * Provides a browser pool for tests whose egress permits only 127.0.0.2, and reads the content of the printed PDFs.
+ */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +30,7 @@ export const guard = createEgressGuard({
   policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }),
 });
 const DEADLINE_MS = 50_000;
-/** A browser that is well may be slow to answer on a busy machine, and a task of a test has no second try. */
+/** Long timeouts: a healthy browser may respond slowly on a busy machine, and a test's task is not retried. */
 const PATIENT = { pingTimeoutMs: 40_000, contextCloseMs: 20_000 };
 
 /** A cache whose bus is away. */
@@ -37,14 +39,17 @@ const lostCache = new RenderCache({
   clock: systemClock,
 });
 
-/** For workers whose jobs come from no gateway. */
+/** For render workers without jobs from a gateway, which would have encrypted requests. */
 const noRequestKeys = {
   open: async () => {
     throw new Error("no request of a job is encrypted here");
   },
 };
 
-/** The parts of a render worker, for tests that read no page as Markdown or data: those leave threads behind. */
+/**
+ * The parts of a render worker for tests that convert no page to Markdown or data. Such conversions would leave
+ * threads running.
+ */
 export const renderParts = (pool: BrowserPool) => ({
   ...{ pool, clock: systemClock, cache: lostCache, objects: new MemoryObjects() },
   requestKeys: noRequestKeys,
@@ -67,7 +72,7 @@ export interface PrintOptions {
   clock?: Clock;
 }
 
-/** Prints what a client would have sent, and reads it to the end. */
+/** Prints a client's request, and reads the PDF to its end. */
 export async function print(
   pool: BrowserPool,
   request: z.input<typeof PdfRequest>,
@@ -109,7 +114,7 @@ class Pdf {
     this.#source = bytes.toString("latin1");
   }
 
-  /** The document's title, which is how a page tells a test what it saw. */
+  /** The document's title. The test's pages put the values that they observed into their title. */
   get title(): string {
     const [, hex, literal] =
       /\/Title (?:<([0-9A-F]+)>|\(((?:\\.|[^\\)])*)\))/s.exec(this.#source) ?? [];

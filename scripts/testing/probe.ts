@@ -1,4 +1,6 @@
-/** A kind for tests of the runtime that does what no good kind does, and one that is not durable. */
+/**
+ * A kind for tests of the runtime whose messages do what no correct kind does, and a second kind that is not durable.
+ */
 import { z } from "zod";
 import { defineActor } from "../../actors/runtime/kinds/define-actor.ts";
 import { defineContract, envelope } from "../../schemas/contract.ts";
@@ -15,29 +17,32 @@ export const probe = defineContract({
     append: { input: z.strictObject({ text: z.string() }), reply: Log },
     /** The same by mail. */
     note: { input: z.strictObject({ text: z.string() }) },
-    /** By mail: fails as often as its key's patience says, then notes. */
+    /**
+     * Mail that fails `times` times before it appends `text` to the log. With a negative number the mail is always
+     * refused.
+     */
     falter: { input: z.object({ text: z.string(), times: z.int() }) },
-    /** Mail that makes the state this long. */
+    /** Mail that sets the length of the state. */
     swell: { input: z.object({ characters: z.int() }) },
     mutate: { input: Nothing, reply: Log },
     mutateRows: { input: Nothing, reply: Log },
     misspell: { input: Nothing, reply: Log },
-    /** Makes a state that JSON has no words for. */
+    /** Returns a state that JSON cannot represent. */
     cycle: { input: Nothing, reply: Log },
-    /** Makes a state, or a row, that their schemas refuse. */
+    /** Returns a state, or with `row` a row, that violates its schema. */
     misfit: { input: z.object({ row: z.boolean() }), reply: Log },
     /** A reply of this many characters. */
     answer: { input: z.object({ characters: z.int() }), reply: z.object({ text: z.string() }) },
-    /** A reply that breaks its schema, with something nobody outside should see. */
+    /** Returns a reply that violates its schema and contains a value that must not leave the host. */
     leak: { input: Nothing, reply: Log },
     /** A refusal with details. */
     refuse: { input: z.object({ text: z.string() }), reply: Log },
-    /** Sends a note of this many characters to each key. */
+    /** Sends a note with `text`, repeated `times` times, to each key in `to`. */
     scatter: {
       input: z.object({ to: z.array(z.string()), text: z.string(), times: z.int().optional() }),
       reply: Log,
     },
-    /** Makes a number of rows of a number of characters. */
+    /** Creates `count` rows of `characters` characters each. */
     fillRows: {
       input: z.object({ from: z.int(), count: z.int(), characters: z.int() }),
       reply: z.object({ rows: z.int() }),
@@ -51,7 +56,7 @@ export const probe = defineContract({
       input: z.object({ row: z.string(), value: z.string().nullable() }),
       reply: z.object({ rows: z.int() }),
     },
-    /** Reminders by name; each is noted when it comes. */
+    /** Sets the two reminders. Each is noted in the log when it fires. */
     remind: {
       input: z.object({ early: z.int().nullish(), late: z.int().nullish() }),
       reply: Log,
@@ -62,11 +67,11 @@ export const probe = defineContract({
     ask: { input: z.object({ texts: z.array(z.string()), failing: z.int() }), reply: Log },
     echoed: { input: z.object({ text: z.string() }) },
     echoFailed: { input: z.object({ text: z.string(), code: z.string() }) },
-    /** Forgets all; a note goes to another, and an update to those who watch. */
+    /** Forgets the whole state, sends a note to the key `to`, and publishes an update to the subscribers. */
     forget: { input: z.object({ to: z.string() }), reply: Log },
     /** The same by mail. */
     forgetLater: { input: Nothing },
-    /** Publishes a live update of this many characters, and changes the log or not. */
+    /** Publishes a live update of `characters` characters. With `note` it also changes the log. */
     show: {
       input: z.object({ text: z.string(), characters: z.int().default(0), note: z.boolean() }),
       reply: Log,
@@ -101,7 +106,7 @@ export const probeActor = defineActor(probe, {
     },
     swell: (state, { characters }) => ({ state: { ...state, padding: "x".repeat(characters) } }),
     mutate(state) {
-      // A cast or a library may do what the types forbid.
+      // A cast or a library can modify the state, although its types are read-only.
       (state.log as string[]).push("changed in place");
       return { state, reply: { log: [...state.log] } };
     },

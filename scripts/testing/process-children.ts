@@ -1,4 +1,4 @@
-/** Looks at processes that others started. Linux only: elsewhere there are none to see. */
+/** Inspects and suspends processes that other processes started. Linux only: on other systems it finds none. */
 import { readdirSync, readFileSync } from "node:fs";
 import { membersOf } from "../../actors/rendering/lib/browser/process-memory.ts";
 import { processStat } from "./process-stat.ts";
@@ -22,7 +22,7 @@ export function openFilesOf(pid: number): number {
   }
 }
 
-/** With its parameters; empty of one that has ended. */
+/** Returns the process's command line. Empty if the process has ended. */
 function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
@@ -31,7 +31,9 @@ function commandOf(pid: number): string {
   }
 }
 
-/** Whether it runs code of an app: hosts start others too, to see what they may do. */
+/**
+ * Returns whether a process runs the code of an app. Hosts start other processes too, to test what app users may do.
+ */
 export const isOfApp = (pid: number) => commandOf(pid).includes("actors/apps/process/main.ts");
 
 /**
@@ -43,21 +45,25 @@ export function processMark(pid: number): string | undefined {
   return stat === undefined || stat.state === "Z" ? undefined : `${pid} ${stat.started}`;
 }
 
-/** Whether the process is there; one that has ended and waits to be collected is not. */
+/** Returns whether a process runs. A process that has ended but was not reaped yet (a zombie) does not run. */
 export function isRunning(pid: number): boolean {
   const stat = processStat(pid);
   return stat !== undefined && stat.state !== "Z";
 }
 
 /**
- * Stops it. A signal may still be on its way to some of its threads when kill(2) has returned: until then they work.
+ * Suspends a process with SIGSTOP, and waits until all its threads are suspended. After kill(2) returns, some threads
+ * may still run until the signal reaches them.
  */
 export async function stopProcess(pid: number): Promise<void> {
   process.kill(pid, "SIGSTOP");
   await until("it stands still", () => standsStill(pid));
 }
 
-/** Stops all processes of a group: the first of a browser may be a shell, which waits for the browser itself. */
+/**
+ * Suspends all processes of a group. A browser's first process may be a shell that waits for the browser, so
+ * suspending that process is not enough.
+ */
 export async function stopGroup(group: number): Promise<void> {
   process.kill(-group, "SIGSTOP");
   await until("they stand still", async () => (await membersOf(group))?.every(standsStill));

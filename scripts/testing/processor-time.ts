@@ -1,6 +1,6 @@
-/** Time that a test's own work takes the processor: what else the machine does meanwhile does not count. */
+/** Measures the processor time of a test's own work, without the time of other processes. */
 
-/** Starts to count; call what it returns for the milliseconds since, of this thread alone. */
+/** Starts a measurement. The returned function returns the processor time in ms that this thread has used so far. */
 export function processorTime(): () => number {
   const before = process.threadCpuUsage();
   return () => {
@@ -12,8 +12,8 @@ export function processorTime(): () => number {
 const LOOK_MS = 10;
 
 /**
- * Starts to watch; call what it returns, once, for the longest that this thread has worked without looking at its
- * timers.
+ * Starts a measurement. The returned function ends it and returns the longest processor time in ms for which this
+ * thread ran without checking its timers. Call it only once.
  */
 export function longestTurn(): () => number {
   let longestMs = 0;

@@ -1,4 +1,4 @@
-/** Judges metrics and alerts by Prometheus's own code, in a small program of Go. */
+/** Checks metrics and alerts with Prometheus's own code, in a small Go program. */
 import { spawn } from "node:child_process";
 import { text } from "node:stream/consumers";
 import { goTool } from "./go-tool.ts";
@@ -12,7 +12,7 @@ export interface AlertRule {
 export interface Scrape {
   atSeconds: number;
   instance: string;
-  /** The answer of `/metrics`; null where the process did not answer. */
+  /** The response of `/metrics`, or null if the process did not respond. */
   text: string | null;
 }
 

@@ -1,4 +1,6 @@
-/** A client of the DevTools protocol that sends whatever it is given, unlike a driver. */
+/**
+ * A client of the DevTools protocol that sends any text, also invalid commands, which a normal driver would not send.
+ */
 import { once } from "node:events";
 import type { WebSocket } from "ws";
 
@@ -43,7 +45,7 @@ export class RawCdp {
     });
   }
 
-  /** Sends a command, and resolves with its answer, also where that is an error. */
+  /** Sends a command, and resolves to its response, even if the response is an error. */
   send(method: string, params: object = {}, sessionId?: string): Promise<CdpAnswer> {
     this.#last += 1;
     const id = this.#last;
@@ -51,7 +53,7 @@ export class RawCdp {
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
 
-  /** Sends a text that need not be a command. `id` is the one that its answer will have, if any. */
+  /** Sends a text that need not be a valid command. `id` is the id of the expected response, if there is one. */
   sendText(text: string, id?: number): Promise<CdpAnswer> {
     this.socket.send(text);
     return new Promise((resolve) => {
@@ -60,7 +62,7 @@ export class RawCdp {
     });
   }
 
-  /** Resolves with the result; rejects with the browser's error. */
+  /** Sends a command. Resolves to its result, and rejects with the browser's error. */
   async call(method: string, params: object = {}, sessionId?: string): Promise<Value> {
     const { result, error } = await this.send(method, params, sessionId);
     if (error) throw new Error(`${method}: ${error.message}`);
@@ -83,8 +85,8 @@ export class RawCdp {
   }
 
   /**
-   * Shows a document of a public origin in a page. It comes from this client, so nothing is fetched; `answer` says
-   * what the page gets.
+   * Shows a document under a public origin in a page. The client itself answers requests below `url` with `html`, so
+   * the document is not fetched.
    */
   async show(
     sessionId: string,

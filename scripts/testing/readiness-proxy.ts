@@ -1,4 +1,7 @@
-/** A load balancer for tests: sends each request to a server whose health check passes, over kept connections. */
+/**
+ * A load balancer for tests. It sends each request to a server whose health check passes, over keep-alive
+ * connections.
+ */
 import { once } from "node:events";
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,7 @@
-/** The ActorError that something ends with, for a test to look at. Fails when it ends otherwise. */
+/**
+ * Returns the ActorError of a function or a promise, so that a test can inspect the error. Throws if there was no
+ * error, or another one.
+ */
 import { ActorError } from "../../schemas/errors.ts";
 
 export function refusal(run: () => unknown): ActorError {

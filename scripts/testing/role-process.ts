@@ -1,4 +1,4 @@
-/** Gives a test a whole instance of Trunkline in a process of its own, with some of the roles. */
+/** Runs an instance of Trunkline with some of the roles in a separate process for a test. */
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePort } from "../free-port.ts";
@@ -7,7 +7,7 @@ import { startCommand } from "./start-command.ts";
 import { until } from "./until.ts";
 
 const START_MS_MAX = 120_000;
-/** The same for every process, whichever has the credentials. */
+/** All processes have the same token for their metrics, whichever process has the credentials. */
 const METRICS_TOKEN = "opens-metrics-in-tests";
 
 export interface Credentials {
@@ -22,7 +22,7 @@ export class RoleProcess implements AsyncDisposable {
   readonly #dataDir: string;
   readonly #port: number;
 
-  /** `folder` holds all it writes: its data directory and the temporary files of its browsers. */
+  /** `folder` contains all files of the instance: its data directory and the temporary files of its browsers. */
   static async start(
     name: string,
     folder: string,
@@ -62,7 +62,9 @@ export class RoleProcess implements AsyncDisposable {
     return this.#program.lines;
   }
 
-  /** Resolves when /healthz says that everything its roles need is there. */
+  /**
+   * Resolves when /healthz reports that everything the roles need is available. Rejects if the process exits before.
+   */
   async ready(): Promise<void> {
     const healthy = () =>
       fetch(this.#urlOf("/healthz")).then(
@@ -97,7 +99,7 @@ export class RoleProcess implements AsyncDisposable {
   /** Rejects if the embedded bus refused a request of a role because deploy/bus-permissions lacks a right. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#program[Symbol.asyncDispose]();
-    // The doctor tries what its user may not do.
+    // Ignores violations by the doctor, which tests that its user's forbidden requests are rejected.
     const refused = this.lines.find(
       (line) => /(Publish|Subscription) Violation/.test(line) && !line.includes("trunkline-doctor"),
     );

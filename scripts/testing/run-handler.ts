@@ -1,4 +1,7 @@
-/** Runs one handler as a host does: input, state and reply parsed, state and rows frozen, stray keys refused. */
+/**
+ * Runs one handler as a host does. It parses input, state and reply, freezes state and rows, and rejects unknown keys
+ * in the result.
+ */
 import assert from "node:assert/strict";
 import type { ActorDefinition, HandlerContext } from "../../actors/runtime/kinds/define-actor.ts";
 import { deepFreeze } from "../../actors/runtime/lib/deep-freeze.ts";
@@ -8,7 +11,7 @@ const TRANSITION_KEYS = new Set(["state", "rows", "reply", "send", "remind", "li
 
 export interface Handled<S, P> {
   state: DeepReadonly<S>;
-  /** Whether there is anything to commit. */
+  /** Whether the handler returned another state or deleted the actor. */
   changed: boolean;
   reply: P;
   send: readonly Envelope[];
@@ -19,7 +22,7 @@ export interface Handled<S, P> {
   forgotten: boolean;
 }
 
-/** Ids are counted from 1, so that a test can name them. */
+/** Runs a handler. New ids are counted from 1, so that a test can predict them. */
 export function runHandler<M extends Messages, S, R, N extends keyof M & string>(
   definition: ActorDefinition<M, S, R>,
   message: N,
@@ -32,7 +35,7 @@ export function runHandler<M extends Messages, S, R, N extends keyof M & string>
   let ids = 0;
   const transition = definition.handlers[message](
     deepFreeze(state),
-    // Parsed by the very schema the type is made of.
+    // The cast is safe, because the type Input is derived from this same schema.
     schema.input.parse(input) as Input<M[N]>,
     {
       key: "key",

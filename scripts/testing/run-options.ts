@@ -1,4 +1,4 @@
-/** Reads the options of programs that run for minutes by a seed. Invalid ones end the program. */
+/** Reads the options `--minutes` and `--seed` of test programs. An invalid option ends the program. */
 import { SeededRandom } from "./seeded-random.ts";
 
 interface RunOptions {
@@ -23,7 +23,7 @@ export function readMinutes(text: string, help = ""): number {
   return refuseRun(`--minutes must be a number above 0, found "${text}"`, help);
 }
 
-/** Returns what `read` returns. Its error, such as one of parseArgs, ends the program. */
+/** Returns the result of `read`. If `read` throws, for example because of parseArgs, ends the program. */
 export function orRefuse<T>(read: () => T, help = ""): T {
   try {
     return read();
@@ -32,7 +32,7 @@ export function orRefuse<T>(read: () => T, help = ""): T {
   }
 }
 
-/** Prints the problem, and the help if there is one. */
+/** Prints the problem and the help, and exits with code 2. */
 export function refuseRun(problem: string, help = ""): never {
   console.error(`Cannot run: ${problem}${help && `\n\n${help}`}`);
   process.exit(2);

@@ -3,7 +3,7 @@ import { OrderedOutput } from "./ordered-output.ts";
 import type { FileOutcome } from "./test-worker-main.ts";
 
 const SLOWEST = 20;
-/** A table of files that took no time says nothing. */
+/** Files that took less time than this are not in the table of the slowest files. */
 const SLOW_S = 1;
 /** Matches the start of mocha's list of failures, which may begin with colour codes. */
 const FAILING = /^.* \d+ failing/m;
@@ -21,7 +21,7 @@ export class RunReport {
   readonly #print: (text: string) => void;
   readonly #output: OrderedOutput;
   readonly #files = new Map<string, FileReport>();
-  /** Tests that failed in a file that passed when it was run once more. */
+  /** Tests that failed in a file's first run, when the file's second run passed. */
   readonly #flaky: string[] = [];
 
   constructor(print: (text: string) => void) {
@@ -29,7 +29,7 @@ export class RunReport {
     this.#output = new OrderedOutput(print);
   }
 
-  /** Begins the report of a file. A second report of the same file takes the place of its first. */
+  /** Starts the report of a file. A second report of the same file replaces the first. */
   open(file: string): { write(text: string): void; end(outcome: FileOutcome): void } {
     const startedAt = performance.now();
     const output = this.#output.open(file);
@@ -43,7 +43,7 @@ export class RunReport {
       end: (outcome) => {
         const seconds = (performance.now() - startedAt) / 1_000;
         if (outcome.problem !== undefined) {
-          // Mocha prints its failures at the end, which this file may not have reached.
+          // Mocha prints its failures at the end of a file. If the file did not end, print them here.
           const details = outcome.failures.map(({ name, error }) => `${name}\n${error}\n`);
           write(`${outcome.hasEnded ? "" : details.join("")}  ${file} ${outcome.problem}\n`);
         }
@@ -66,7 +66,7 @@ export class RunReport {
     return this.#sum("passed") + this.#sum("failed");
   }
 
-  /** Prints what is known when all files have ended. */
+  /** Prints the summary of the run, when all files have ended. */
   end(): void {
     this.#printLongest("the slowest files", this.seconds);
     this.#printLongest("the files that took most processor time", this.#processorSeconds());
@@ -101,7 +101,7 @@ export class RunReport {
     return known;
   }
 
-  /** A file with a fault of its own counts as one failure more. */
+  /** The number of failed tests, plus one for each file that has a problem of its own. */
   get #failures(): number {
     const outcomes = [...this.#files.values()].map(({ outcome }) => outcome);
     return this.#sum("failed") + outcomes.filter(({ problem }) => problem !== undefined).length;

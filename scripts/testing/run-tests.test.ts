@@ -275,8 +275,8 @@ describe("run-tests", function () {
     });
 
     /**
-     * Starts a nats-server, a folder for app processes in shared memory, and a process in a session of its own, which
-     * has dropped the run's mark.
+     * A test file's text. Its test starts a nats-server, a folder for app processes in shared memory, and a process
+     * that has its own session and no mark of the run.
      */
     const STARTS_ALL = `
       import { spawn } from "node:child_process";
@@ -325,7 +325,7 @@ describe("run-tests", function () {
       expect(existsSync(shared), shared).to.equal(false);
     }
 
-    /** Empty for a process that has ended. */
+    /** Returns the command line of a process. Empty if the process has ended. */
     function commandOf(pid: string): string {
       try {
         return readFileSync(`/proc/${pid}/cmdline`, "utf8");
@@ -341,7 +341,7 @@ describe("run-tests", function () {
     return path;
   }
 
-  /** A run whose output can be waited for, with a folder for its temporary files. */
+  /** A test run as a child process, with its own folder for temporary files. Tests can wait for its output. */
   class Started {
     readonly temporary: string;
     #output = "";

@@ -1,6 +1,6 @@
 /**
- * Runs the test files of a suite, or those that the command line names, several at a time. Prints what they print, the
- * slowest files and once more what failed, and ends with the line `N passed, N failed`.
+ * Runs the test files of a suite, or the files that the command line selects, several at a time. Prints their output,
+ * the slowest files, the failures again, and finally the line `N passed, N failed`.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
@@ -45,7 +45,8 @@ async function main(parameters: string[]): Promise<number> {
   }
   const files = longestFirst(selection.files, readDurations());
   const folder = await mkdtemp(join(tmpdir(), "trunkline-run-"));
-  // When root runs the tests, browsers run as another user and keep their profiles below it.
+  // If root runs the tests, browsers run as another user, and must be able to enter this folder to reach their
+  // profiles.
   await chmod(folder, 0o711);
   const mark = `${process.pid}-${Date.now()}/`;
   endOnSignal(mark, folder);
@@ -86,7 +87,7 @@ interface Options {
   closeMs: number;
 }
 
-/** Returns the text of an error where the parameters have one. */
+/** Returns the options, or the text of an error if the parameters are invalid. */
 function readOptions(parameters: string[]): Options | string {
   try {
     const { values, positionals } = parseArgs({
@@ -122,8 +123,8 @@ function count(option: string, text: string): number {
 }
 
 /**
- * Many tests wait most of the time, so more files run at a time than the machine has processors, and even more while
- * the processors are idle. Fault tests measure how long a recovery takes, and leave each other more room.
+ * Runs more files at a time than the machine has processors, because many tests mostly wait. While the processors are
+ * idle, it runs even more. Fault tests measure recovery times, so fewer of them run at a time.
  */
 function defaultConcurrency(suite: Suite): Concurrency {
   const processors = availableParallelism();
@@ -131,7 +132,7 @@ function defaultConcurrency(suite: Suite): Concurrency {
   return { workers: processors + 1, more: 2 * processors };
 }
 
-/** Leaves no process and no folder behind when somebody breaks the run off. */
+/** On a signal, ends all processes and removes all folders of the run. */
 function endOnSignal(mark: string, folder: string): void {
   for (const [signal, number] of [
     ["SIGHUP", 1],
@@ -146,7 +147,10 @@ function endOnSignal(mark: string, folder: string): void {
   }
 }
 
-/** Removes the temporary files of the run, and the folders in shared memory of its hosts, all of which have ended. */
+/**
+ * Removes the temporary files of the run, and the folders of its hosts in shared memory. The hosts must have ended
+ * before.
+ */
 async function removeAll(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   await removeLeftFolders(await rootIn(MEMORY_FOLDER));

@@ -1,4 +1,7 @@
-/** Gives a test a nats-server whose users have the rights of deploy/bus-permissions, with their seeds in a folder. */
+/**
+ * Starts a nats-server for a test. Its users have the rights in deploy/bus-permissions, and their seeds are in a
+ * folder.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,14 +11,14 @@ import { makeSeeds, type PublicKeys, seedFile } from "../bus-users/seeds.ts";
 import { serverPart } from "../bus-users/server-part.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
 
-/** A user with all rights and a password, as people have it on an embedded server. */
+/** A user with all rights and a password, like the operator's user on an embedded server. */
 const PERSON = "{ user: trunkline, password: $TRUNKLINE_NATS_PASSWORD }";
 
 export class SecuredNats implements AsyncDisposable {
   readonly server: TestNatsServer;
   /** The folder of the seeds. */
   readonly folder: string;
-  /** Returns the lines of the server's log about refused requests of users. */
+  /** Lines of the server's log that report rejected requests of users. */
   readonly violations: string[];
   readonly publicKeys: PublicKeys;
   readonly #access: (name: BusUserName) => BusLogin;

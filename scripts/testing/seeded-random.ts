@@ -1,4 +1,4 @@
-/** Random choices that a seed repeats: a failed run can be made again. */
+/** A random generator with a seed. The same seed repeats the same choices, so that a failed run can be repeated. */
 
 export class SeededRandom {
   #state: number;
@@ -7,12 +7,12 @@ export class SeededRandom {
     this.#state = seed >>> 0;
   }
 
-  /** A seed for a run that names none. */
+  /** Returns a new seed, for a run without a given seed. */
   static newSeed(): number {
     return Math.floor(Math.random() * 2 ** 32);
   }
 
-  /** At least 0 and below 1. (The generator is Mulberry32, public domain.) */
+  /** Returns a random number from 0 to below 1. The algorithm is Mulberry32 (public domain). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1);
@@ -35,7 +35,10 @@ export class SeededRandom {
     return choice;
   }
 
-  /** A generator of its own, so that one who draws more does not change what another draws. */
+  /**
+   * Returns a new, independent generator. Drawing more numbers from one of the generators does not change the numbers
+   * of the other.
+   */
   fork(): SeededRandom {
     return new SeededRandom(this.integer(0, 2 ** 32 - 1));
   }

@@ -1,4 +1,4 @@
-/** Makes certificates for a test's TLS servers, from nothing but node:crypto. */
+/** Creates certificates for the TLS servers of tests, using only node:crypto. */
 import { generateKeyPairSync, type KeyObject, sign } from "node:crypto";
 
 export interface Certificate {
@@ -11,7 +11,7 @@ interface Named {
   key: KeyObject;
 }
 
-/** Valid from 2020 to the end, by default of 2048, for the given DNS name. */
+/** Creates a certificate for the DNS name. It is valid from 2020 until `end`, by default until the end of 2048. */
 export function selfSignedCertificate(name: string, end = "490101000000Z"): Certificate {
   const { privateKey: key, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
   const names = sequence(element(0x82, Buffer.from(name)));
@@ -21,7 +21,7 @@ export function selfSignedCertificate(name: string, end = "490101000000Z"): Cert
   return { key: pem(key), cert };
 }
 
-/** An authority with a certificate of its own, which signs others. */
+/** A certificate authority with its own certificate. It issues certificates. */
 export class TestAuthority {
   readonly cert: string;
   readonly #issuer: Named;
@@ -29,7 +29,7 @@ export class TestAuthority {
   constructor(name = "Test authority") {
     const { privateKey: key, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
     this.#issuer = { name, key };
-    // Basic constraints, critical: this is an authority.
+    // The critical extension "basic constraints" marks the certificate as an authority's.
     const constraints = sequence(element(0x01, Buffer.of(0xff)));
     this.cert = certificate(
       { subject: name, issuer: this.#issuer, publicKey, end: "490101000000Z" },
@@ -37,7 +37,7 @@ export class TestAuthority {
     );
   }
 
-  /** A certificate for the DNS name, for servers and for clients. */
+  /** Issues a certificate for the DNS name, for servers and clients. */
   issue(name: string, end = "490101000000Z"): Certificate {
     const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" });
     const names = sequence(element(0x82, Buffer.from(name)));

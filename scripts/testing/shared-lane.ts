@@ -1,5 +1,6 @@
 /**
- * A kind of task for tests of lanes that serve their keys in turn, and the worker that does it under a test's orders.
+ * A kind of task for tests of lanes that serve their keys in turns, and a worker for it. The test's function `before`
+ * runs at the start of each task.
  */
 import { z } from "zod";
 import { defineWorker, type TaskContext } from "../../actors/runtime/workers/define-worker.ts";

@@ -1,4 +1,4 @@
-/** A site in isolation: its state and rows from message to message, the test's own clock, and its sends. */
+/** Runs a site actor without a bus. Keeps its state and rows between messages, the test's clock, and its sends. */
 import { ARRIVAL_MS, siteActor } from "../../actors/crawl/site/site.ts";
 import type { SiteRow, SiteState } from "../../actors/crawl/site/site-state.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
@@ -13,7 +13,10 @@ export class SiteDriver {
   now: number;
   state: DeepReadonly<SiteState> = siteActor.initial;
   readonly rows = new Map<string, DeepReadonly<SiteRow>>();
-  /** Sends and reminders of the last message, and whether it changed the state. */
+  /**
+   * The sends of the last message. `changed` says whether the last message changed the state, and `lookAt` is the
+   * latest time of the reminder `look`.
+   */
   sent: readonly Envelope[] = [];
   changed = false;
   lookAt: number | undefined;
@@ -50,12 +53,15 @@ export class SiteDriver {
     return handled.reply;
   }
 
-  /** Returns the inputs of the last message's sends of one name. */
+  /** Returns the inputs of those sends of the last message that have this message name. */
   sentAs<T = Record<string, unknown>>(message: string): T[] {
     return this.sent.filter((one) => one.message === message).map(({ input }) => input as T);
   }
 
-  /** Reports a fetch in its moment as a worker does. Returns its turn, which the caller must finish. */
+  /**
+   * Fetches robots.txt as a worker does: begins the turn, waits for the permitted time, and reports the outcome.
+   * Returns the turn, which the caller must finish.
+   */
   fetched(outcome: RobotsOutcome, scheme: Scheme = "https"): string {
     const turn = this.state.robots[scheme]?.fetch?.turn;
     if (turn === undefined) throw new Error(`Cannot answer: no ${scheme} robots.txt is fetched`);

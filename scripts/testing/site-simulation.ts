@@ -1,4 +1,7 @@
-/** Simulates a site whose workers are late, die and repeat themselves, on a clock that jumps from event to event. */
+/**
+ * Simulates a site with workers that are late, die and repeat their requests. The simulated clock jumps from event to
+ * event.
+ */
 import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl/limits.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
 import { SeededRandom } from "./seeded-random.ts";
@@ -8,26 +11,28 @@ export interface Simulation {
   seed: number;
   /** Undefined for the default delay. */
   crawlDelayMs?: number;
-  /** Requests of each job, by account. */
+  /** For each account, the number of requests of each of its jobs. */
   jobs: Record<string, number[]>;
-  /** Chance that a worker dies, at each point where it can. */
+  /** Probability that a worker dies, at each point where it can die. */
   deaths: number;
-  /** Chance that a worker or a message is late by up to 3 s. */
+  /** Probability that a worker or a message is delayed by up to 3 s. */
   lateness: number;
   pageMs: [number, number];
-  /** Chance that a page takes this long instead. */
+  /** Probability that a page takes `slowMs` instead of `pageMs`. */
   slow?: number;
   slowMs?: [number, number];
   /** Every n-th request gets a 429. */
   awayEvery?: number;
-  /** The site's host dies after this many requests, and the site is unreachable until it is replaced. */
+  /**
+   * The host of the site actor dies after `afterRequests` requests. The site actor is then unreachable for `awayMs`.
+   */
   hostDeath?: { afterRequests: number; awayMs: number };
 }
 
 export interface Simulated {
   /** Departure times in order. */
   starts: number[];
-  /** The account and job of each grant. */
+  /** The account, the job and the number of requests of each granted turn. */
   grants: { account: string; job: string; requests: number }[];
   deaths: number;
   /** Number of late messages and workers. */
@@ -59,10 +64,10 @@ class SimulatedWorld {
   readonly #result: Simulated;
   #order = 0;
   #inFlight = 0;
-  /** Turns that stop because the host asked for a pause. */
+  /** Turns that stop because the web server's response asked for a pause. */
   readonly #left = new Set<string>();
   #lookAt = Number.POSITIVE_INFINITY;
-  /** The site is unreachable until then. */
+  /** Time until which the site actor is unreachable. */
   #backAt = 0;
 
   constructor(simulation: Simulation) {
@@ -118,7 +123,7 @@ class SimulatedWorld {
     this.#events.push({ at: this.#site.now + ms, order: this.#order++, run });
   }
 
-  /** Messages wait while the site is unreachable. */
+  /** Runs `run` after `ms`, but not while the site actor is unreachable, because messages wait for it. */
   #reach(ms: number, run: () => void): void {
     this.#after(ms, () => {
       const awayMs = this.#backAt - this.#site.now;
@@ -127,7 +132,7 @@ class SimulatedWorld {
     });
   }
 
-  /** Returns the transit time of a message: seconds if it is late. */
+  /** Returns the transit time of a message in ms, up to 3 s if the message is late. */
   #transit(): number {
     return this.#delay(100) || this.#random.integer(1, 4);
   }
@@ -138,7 +143,7 @@ class SimulatedWorld {
     return this.#random.integer(leastMs, 3_000);
   }
 
-  /** Delivers a message to the site and its consequences. */
+  /** Delivers a message to the site, and schedules the resulting grants and reminders. */
   #tell<T>(tell: (site: SiteDriver) => T): T {
     const reply = tell(this.#site);
     for (const { key, message, input } of this.#site.sent) {
@@ -151,7 +156,7 @@ class SimulatedWorld {
     const { lookAt } = this.#site;
     if (lookAt !== undefined && lookAt < this.#lookAt) {
       this.#lookAt = lookAt;
-      // The bus delivers reminders up to a second late.
+      // The bus delivers a reminder up to a second late.
       this.#events.push({
         at: Math.max(this.#site.now, lookAt) + this.#random.integer(1, 1_000),
         order: this.#order++,
@@ -189,8 +194,8 @@ class SimulatedWorld {
   }
 
   /**
-   * Decides whether a worker dies here. Its task then goes to another worker or back to its job. For another worker
-   * the turn is gone once the first has asked.
+   * Decides whether the worker dies at this point. Its task then goes to another worker, or its requests go back to
+   * the job. When the first worker has begun the turn, another worker cannot use that turn.
    */
   #dies(work: Work): boolean {
     if (!this.#random.chance(this.#simulation.deaths)) return false;
@@ -212,7 +217,10 @@ class SimulatedWorld {
     this.#want(job);
   }
 
-  /** Makes the rest of a turn: all at once, or its first request if there is a delay. */
+  /**
+   * Makes the requests that are left in a turn: all of them if there is no delay between requests, otherwise only the
+   * next one.
+   */
   #work(work: Work): void {
     if (this.#dies(work)) return;
     const { job, turn, nth, requests } = work;

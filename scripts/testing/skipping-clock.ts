@@ -1,7 +1,6 @@
 /**
- * A clock that runs as every clock does, and that a test can put forward: who waits is woken as if that time had
- * passed. One that stands goes on only so, however long anything takes; of the time of day alone it knows how late it
- * is.
+ * A real clock that a test can move forward. Waits that end within the skipped time end immediately. With `stands`,
+ * the monotonic clock and all waits advance only by `skip`, and only `now()` still follows the real time of day.
  */
 import { once } from "node:events";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
@@ -18,7 +17,7 @@ export class SkippingClock implements Clock {
   #skipped = 0;
 
   constructor({ stands = false } = {}) {
-    // A whole number: sums of times are then exact.
+    // Rounds to a whole number, so that sums of times are exact.
     this.#stoodAt = stands ? Math.round(systemClock.monotonic()) : undefined;
   }
 
@@ -34,7 +33,7 @@ export class SkippingClock implements Clock {
     const woken = new AbortController();
     const waiter = { ms, until: this.monotonic() + ms, wake: () => woken.abort() };
     this.#waiters.add(waiter);
-    // At once, so that nobody takes it for one who waits still.
+    // Removes the waiter immediately on abort, so that `isAwaited` does not report a caller that no longer waits.
     signal?.addEventListener("abort", () => this.#waiters.delete(waiter), { once: true });
     const ended = signal ? AbortSignal.any([signal, woken.signal]) : woken.signal;
     if (this.#stoodAt === undefined) await systemClock.wait(ms, ended);
@@ -42,7 +41,7 @@ export class SkippingClock implements Clock {
     this.#waiters.delete(waiter);
   }
 
-  /** Returns whether a caller waits for exactly this time. */
+  /** Returns whether a caller waits for exactly `ms`. */
   isAwaited(ms: number): boolean {
     return [...this.#waiters].some((waiter) => waiter.ms === ms);
   }

@@ -24,7 +24,7 @@ if (values.help) {
   process.exit(0);
 }
 const minutes = readMinutes(values.minutes, HELP);
-// The listeners for `exit` end the processes that were started.
+// On a signal, exits the process, so that the listeners for `exit` kill the child processes.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => process.exit(1));
 }

@@ -1,4 +1,7 @@
-/** The load of a soak: tokens, PDFs, commits, agents and crawls, with what must hold over a jump of the time of day. */
+/**
+ * The load of a soak test: tokens, PDFs, commits, agents and crawls. Checks what must survive a jump of the time of
+ * day.
+ */
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { CrawlSite } from "./crawl-site.ts";
 import type { Credentials } from "./role-process.ts";
@@ -44,7 +47,7 @@ export class SoakWork implements AsyncDisposable {
   readonly #failures: string[] = [];
   readonly #running: Promise<void>[];
   #isStopping = false;
-  /** Seconds by which the platform's time of day is ahead of the machine's. */
+  /** Seconds by which the platform's time of day is ahead of the machine's time of day. */
   #offsetSeconds = 0;
 
   static async start(credentials: Credentials): Promise<SoakWork> {
@@ -67,7 +70,9 @@ export class SoakWork implements AsyncDisposable {
     this.#running = [];
   }
 
-  /** Moves the time of day, and notes what does not survive: tokens, timers that wait, and new work. */
+  /**
+   * Changes the time of day by `jump`, and records what fails afterwards: tokens, waiting timers and new requests.
+   */
   async atJump(jump: () => Promise<void>, seconds: number): Promise<void> {
     await this.#tryJump(jump, seconds).catch((error: Error) =>
       this.#failures.push(`${error.message}, ${seconds} s after the truth`),
@@ -84,7 +89,8 @@ export class SoakWork implements AsyncDisposable {
     this.#offsetSeconds = seconds;
     await this.#tokens.more(10).catch((error: Error) => this.#failures.push(error.message));
     const status = await this.#verify(short);
-    // A token of half a day has expired a day later, and is as good as before where the clock went back.
+    // A token that was valid for 12 hours must have expired after a jump of more than 12 hours ahead. Otherwise it
+    // must still be valid.
     if (short !== undefined && (status === 401) !== isExpired) {
       this.#failures.push(`a token of 12 hours: ${status}, ${seconds} s after the truth`);
     }
@@ -97,7 +103,7 @@ export class SoakWork implements AsyncDisposable {
     );
   }
 
-  /** Ends the load. Returns everything that failed or was lost. */
+  /** Stops the load. Returns descriptions of everything that failed or was lost. */
   async finish(): Promise<string[]> {
     this.#isStopping = true;
     await Promise.all(this.#running);

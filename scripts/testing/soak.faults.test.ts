@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { soakPlatform } from "./platform-soak.ts";
 
-/** `npm run soak` runs for an hour, or for `--minutes`. */
+/** Duration of this test. `npm run soak` runs for an hour, or for `--minutes`. */
 const MINUTES = 3;
 
 describe("a soak of the whole platform", function () {

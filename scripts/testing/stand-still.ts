@@ -1,10 +1,15 @@
-/** How long this process stood still, as it does with all others on a machine that somebody else has for a while. */
+/**
+ * Measures how long this process did not run, for example because other tenants of the machine used its processors.
+ */
 
 const LOOK_MS = 20;
-/** Being this late is what a busy process is now and then; it does not count. */
+/** Timers of a busy process are late by up to this time. Such delays do not count. */
 const LATE_MS = 400;
 
-/** Starts to watch; call what it returns, once, for the milliseconds in all. */
+/**
+ * Starts a measurement. The returned function ends it and returns the total time in ms in which the process did not
+ * run. Call it only once.
+ */
 export function standStill(): () => number {
   let stillMs = 0;
   let lookedAt = performance.now();

@@ -1,4 +1,4 @@
-/** The program as `npm start` runs it, with the same flags of Node. */
+/** Returns the command of the program with the same Node flags as `npm start`. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";

@@ -1,4 +1,4 @@
-/** A context for tests that call a worker's handler directly. It drops what the handler sends. */
+/** A context for tests that call a worker's handler directly. It discards the handler's sends. */
 import type { TaskContext } from "../../actors/runtime/workers/define-worker.ts";
 import { ActorError } from "../../schemas/errors.ts";
 

@@ -1,4 +1,4 @@
-/** Stands between a process and a server, and cuts or stalls what runs through it. */
+/** A TCP proxy between a process and a server. Tests can cut or stall its connections. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
@@ -8,7 +8,7 @@ export class TcpProxy {
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   #state: "open" | "stalled" | "closed" = "open";
 
-  /** Listens on a port of its own and forwards to this one, all on loopback. */
+  /** Listens on a new port and forwards to `targetPort`, both on loopback. */
   static async start(targetPort: number): Promise<TcpProxy> {
     const proxy = new TcpProxy(targetPort);
     proxy.#server.listen(0, "127.0.0.1");
@@ -22,17 +22,17 @@ export class TcpProxy {
   }
 
   get port(): number {
-    // A server that listens on TCP has an address of this form.
+    // The cast is safe, because a server that listens on TCP has an AddressInfo.
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Ends every connection, and each new one until `open`. */
+  /** Closes every connection, and each new connection until `open` is called. */
   cut(): void {
     this.#state = "closed";
     this.#endAll();
   }
 
-  /** Lets nothing through in either direction, and ends nothing: as a link that swallows packets. */
+  /** Stops forwarding in both directions without closing connections, like a link that drops packets. */
   stall(): void {
     this.#state = "stalled";
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();

@@ -1,12 +1,12 @@
-/** How long each test file took when that was last recorded, so that a run can start the longest files first. */
+/** The recorded duration of each test file, so that a run can start the longest files first. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Seconds by file. A file that is not in it takes less than SHORT_S. */
+/** Seconds of each file. Files that take less than SHORT_S are absent. */
 export type Durations = Record<string, number>;
 
 const PATH = join(import.meta.dirname, "test-durations.json");
-/** Shorter files are not recorded: their order does not matter, and the record stays small. */
+/** Files that take less time are not recorded. Their order does not matter, and the record stays small. */
 const SHORT_S = 1;
 
 export function readDurations(): Durations {
@@ -18,7 +18,7 @@ export function longestFirst(files: readonly string[], durations: Durations): st
   return files.toSorted((a, b) => of(b) - of(a));
 }
 
-/** Writes how long files took; see mergeDurations(). */
+/** Updates the recorded durations by mergeDurations(). */
 export function recordDurations(
   seconds: ReadonlyMap<string, number>,
   isThere: (file: string) => boolean,
@@ -27,7 +27,10 @@ export function recordDurations(
   writeFileSync(PATH, `${JSON.stringify(merged, null, 2)}\n`);
 }
 
-/** Replaces the seconds of the measured files; drops short files, and files that `isThere` does not know. */
+/**
+ * Replaces the recorded seconds of the measured files. Removes short files, and files for which `isThere` returns
+ * false.
+ */
 export function mergeDurations(
   recorded: Durations,
   measured: ReadonlyMap<string, number>,

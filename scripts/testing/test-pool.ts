@@ -1,4 +1,4 @@
-/** Runs test files in several processes at a time, each process one file after another. */
+/** Runs test files in several worker processes at a time. Each worker process runs one file after another. */
 import { chmod, mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { REPOSITORY } from "../tools.ts";
@@ -8,12 +8,12 @@ import { suiteOf } from "./test-selection.ts";
 import { TestWorker } from "./test-worker.ts";
 
 export interface TestPoolOptions {
-  /** Begins the marks of all processes. */
+  /** The beginning of the marks of all processes of the run. */
   mark: string;
   /** Holds all temporary files of the run. */
   folder: string;
   grep?: string;
-  /** How long a file may keep something open after its last test. */
+  /** How long a file may keep resources open after its last test, in ms. */
   closeMs: number;
 }
 
@@ -34,7 +34,7 @@ export class TestPool {
     this.#options = options;
   }
 
-  /** Runs the files in this order. Resolves when all have ended and their processes are gone. */
+  /** Starts the files in this order. Resolves when all files have ended and their processes have exited. */
   async run(
     files: readonly string[],
     { workers, more }: Concurrency,
@@ -63,7 +63,7 @@ export class TestPool {
     let worker = this.#newWorker();
     for (; file !== undefined; file = await next()) {
       await this.#runFile(worker, file, report);
-      // Fault tests measure and kill, so each has a process that nothing else has used.
+      // Fault tests measure times and kill processes, so each file with fault tests gets a new worker process.
       const isUsed = !worker.isFit || suiteOf(file) === "faults";
       if (!isUsed || queue.length === 0) continue;
       await worker[Symbol.asyncDispose]();
@@ -88,7 +88,7 @@ export class TestPool {
     const outcome = await worker.run({ ...order, ...(grep !== undefined && { grep }) }, (text) =>
       entry.write(text),
     );
-    // Processes that were just killed may have written there until then.
+    // Retries, because processes that were just killed may have written to the folder until now.
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     entry.end(outcome);
   }

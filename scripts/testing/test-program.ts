@@ -1,6 +1,7 @@
 /**
- * The program with two small roles in place of the real ones, for tests of starting and stopping: `gateway` answers
- * HTTP after TEST_ANSWER_MS, `actors` needs the bus until its last moment. TEST_STUCK makes `actors` never stop.
+ * The program with two small roles instead of the real ones, for tests of start and stop. The role `gateway` responds
+ * to HTTP after TEST_ANSWER_MS. The role `actors` uses the bus until the end of its stop. With TEST_STUCK, `actors`
+ * never stops.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -1,15 +1,21 @@
-/** Chooses the test files of a run: those of a suite, or those that the command line names by path or by test name. */
+/**
+ * Selects the test files of a run: the files of a suite, or the files that the command line names by path or by test
+ * name.
+ */
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, relative, resolve, sep } from "node:path";
 import { REPOSITORY } from "../tools.ts";
 
-/** `quick` is what `npm test` runs; `faults` kills processes, injects faults, runs clusters or sends hostile input. */
+/**
+ * `quick` is the suite of `npm test`. `faults` are tests that kill processes, inject faults, run clusters or send
+ * hostile input.
+ */
 export type Suite = "quick" | "faults";
 
 export interface Selection {
-  /** From the repository's root; outside of it absolute. */
+  /** Paths relative to the repository's root. Files outside of the repository have absolute paths. */
   files: string[];
-  /** Tests run whose full name matches. */
+  /** If set, only tests whose full name matches this pattern run. */
   grep?: string;
 }
 
@@ -17,7 +23,7 @@ const FILES = "{schemas,agents,actors,gateway,deploy,scripts}/**/*.test.ts";
 /** The benchmarks install packages for themselves, which bring tests of their own. */
 const isPackages = (path: string) => path.split(sep).includes("node_modules");
 
-/** A file's name says which suite it belongs to. */
+/** Returns the suite of a file, which is part of the file's name. */
 export const suiteOf = (file: string): Suite =>
   file.endsWith(".faults.test.ts") ? "faults" : "quick";
 
@@ -26,9 +32,9 @@ export function allTestFiles(): string[] {
 }
 
 /**
- * Without `wanted` selects every file of the suite. A word that is a file selects it, from either suite; a word that
- * is part of paths selects the suite's files with such a path; all others together are the name of a test. Returns no
- * files where nothing matches.
+ * Selects all files of the suite if `wanted` is empty. If each word is the path of a test file in either suite, or a
+ * part of the paths of some files in the suite, selects these files. Otherwise all words together are the name of a
+ * test in either suite. Returns no files if nothing matches.
  */
 export function selectTests(suite: Suite, wanted: readonly string[]): Selection {
   const files = allTestFiles();
@@ -48,7 +54,10 @@ function filesAt(word: string, files: readonly string[]): string[] {
   return files.filter((file) => file.includes(word.replace(/^\.\//, "")));
 }
 
-/** Files that may hold a test of this name: those with the name, or else those with all its words. */
+/**
+ * Returns the files that may contain a test of this name: files that contain the whole name, or else files that
+ * contain all its words.
+ */
 function filesWithTest(name: string, files: readonly string[]): string[] {
   const texts = files.map((file) => ({
     file,

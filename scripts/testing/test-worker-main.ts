@@ -1,6 +1,7 @@
 /**
- * A process that runs test files one after another, each with a mocha of its own, so that Node and the modules are
- * loaded once for many files. Started by test-worker.ts: takes a file to run as a message, answers with its outcome.
+ * A process that runs test files one after another, so that Node and the modules are loaded only once for many files.
+ * Each file has its own mocha. test-worker.ts starts this process and sends a file to run as a message. The process
+ * replies with the file's outcome.
  */
 import { flushCompileCache } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
@@ -12,13 +13,13 @@ import { RUN_VARIABLE } from "./leftovers.ts";
 export interface FileOrder {
   /** An absolute path. */
   path: string;
-  /** The folder for temporary files of the file and its processes. */
+  /** The folder for temporary files of the test file and of its processes. */
   folder: string;
-  /** The mark that every process inherits which the file starts. */
+  /** The mark that every process started by the file inherits. */
   mark: string;
-  /** Runs only the tests whose full name matches. */
+  /** If set, only tests whose full name matches this pattern run. */
   grep?: string;
-  /** How long the file may keep something open after its last test. */
+  /** How long the file may keep resources open after its last test, in ms. */
   closeMs: number;
 }
 
@@ -27,11 +28,11 @@ export interface FileOutcome {
   failed: number;
   skipped: number;
   failures: Failure[];
-  /** A fault of the file itself: it does not load, or it leaves something open. */
+  /** A problem of the file itself: it does not load, or it leaves resources open. */
   problem?: string;
-  /** Processor time of the file with its processes; absent where the system does not tell. */
+  /** Processor time of the file and its processes. Absent if the system does not report it. */
   processorSeconds?: number;
-  /** False where the process of the file ended before its last test. */
+  /** False if the process of the file exited before the file's last test. */
   hasEnded: boolean;
 }
 
@@ -42,13 +43,16 @@ export interface Failure {
   error: string;
 }
 
-/** A test has failed, or the file has ended. */
+/** A message from the worker process: a test has failed, or the file has ended. */
 export type FromWorker = { failure: Failure } | { outcome: FileOutcome };
 
-/** Asks for the end of the process, in place of a file to run. */
+/** The message that makes the process exit. It is sent instead of a file to run. */
 export const END = "end";
 
-/** Ends what a file wrote to stdout and stderr: messages and output take different ways to the parent. */
+/**
+ * Marks the end of a file's output on stdout and stderr. Messages and output reach the parent through different
+ * channels, so their order is not known otherwise.
+ */
 export const END_OF_OUTPUT = "\u0004end of file\u0004\n";
 
 const CLOSE_LOOK_MS = 10;
@@ -59,7 +63,7 @@ type Send = (message: FromWorker) => void;
 
 if (process.send) {
   const send = process.send.bind(process) as Send;
-  // Mocha counts an uncaught exception as a failure, but passes an unhandled rejection on.
+  // Throws unhandled rejections, because Mocha counts only uncaught exceptions as failures.
   process.on("unhandledRejection", (reason) => {
     throw reason;
   });
@@ -92,11 +96,13 @@ async function runFile(order: FileOrder, send: Send): Promise<FileOutcome> {
     console.error(error);
     return { ...NOTHING_RAN, problem: "does not load" };
   }
-  // Mocha would print that it ran nothing, for each file of a search by name.
+  // Skips Mocha if no test matches the pattern. Otherwise it would print a message about that for each file of a
+  // search by name.
   if (!hasTest(mocha.suite, pattern)) return NOTHING_RAN;
   const outcome = await runMocha(mocha, send);
   mocha.dispose();
-  // A test that fails may not come to closing; nothing else runs in this process after it.
+  // A failed test may not have closed its resources, so they are not checked. No other file runs in this process
+  // afterwards.
   if (outcome.failed > 0) return outcome;
   const open = await resourcesLeft(openBefore, closeMs);
   if (open.length > 0) outcome.problem = `left something open: ${open.join(", ")}`;
@@ -126,7 +132,10 @@ function runMocha(mocha: Mocha, send: Send): Promise<FileOutcome> {
   });
 }
 
-/** Waits until the file keeps nothing alive that was not there before it; names what stays. */
+/**
+ * Waits until the file has closed all resources that were not open before it started. Returns the names of those that
+ * are still open after `withinMs`.
+ */
 async function resourcesLeft(before: Map<string, number>, withinMs: number): Promise<string[]> {
   for (let waited = 0; ; waited += CLOSE_LOOK_MS) {
     const now = countResources();
@@ -136,7 +145,7 @@ async function resourcesLeft(before: Map<string, number>, withinMs: number): Pro
   }
 }
 
-/** How many resources of each sort keep this process alive. */
+/** Counts the open resources of each sort that keep this process alive. */
 function countResources(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of process.getActiveResourcesInfo()) {

@@ -1,4 +1,4 @@
-/** Starts a process that runs test files one after another, and gives it one file at a time. */
+/** Starts a process that runs test files one after another, and sends it one file at a time. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -16,22 +16,25 @@ import {
 } from "./test-worker-main.ts";
 
 const MAIN = join(import.meta.dirname, "test-worker-main.ts");
-/** A file that hangs must not hold up the others for ever. */
+/** Maximum duration of a file, so that a file that hangs does not block the run. */
 const FILE_MS_MAX = 20 * 60_000;
-/** A process that was ended by its test is gone within this; what stays may wait for the end of this worker. */
+/** A process that its test has ended exits within this time. Other processes may wait until this worker ends. */
 const CHILDREN_END_MS = 500;
 
 export class TestWorker implements AsyncDisposable {
   /** Begins the marks of its files. */
   readonly mark: string;
-  /** False once it has ended, or a file has failed in it: another file must not suffer from that. */
+  /**
+   * False if this worker has ended, a file has failed in it, or a file left processes behind. Then no other file
+   * should run in it.
+   */
   isFit = true;
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown[]>;
-  /** It has ended, and nobody holds its pipes open. */
+  /** Resolves when the process has exited and no other process holds its pipes open. */
   readonly #closed: Promise<unknown[]>;
   #output: (text: string) => void = () => {};
-  /** Called when a stream of the child has brought everything that a file wrote. */
+  /** Called when stdout or stderr of the child has delivered all output of a file. */
   #onEndOfOutput = () => {};
 
   constructor(mark: string) {
@@ -48,7 +51,10 @@ export class TestWorker implements AsyncDisposable {
     for (const stream of [stdout, stderr]) if (stream) this.#read(stream);
   }
 
-  /** Runs a file; its output goes to `output` as it comes. Never rejects: faults are in the outcome. */
+  /**
+   * Runs a file and passes its output to `output` as it arrives. Never rejects, because the outcome contains all
+   * faults.
+   */
   async run(order: FileOrder, output: (text: string) => void): Promise<FileOutcome> {
     this.#output = output;
     const printed = this.#printed();
@@ -67,7 +73,7 @@ export class TestWorker implements AsyncDisposable {
     const left = await this.#endChildren();
     if (left.length > 0) outcome.problem ??= `left processes behind: ${left.join(", ")}`;
     if (problem !== undefined) outcome.problem = problem;
-    // Processes that a crash left behind held the pipes open until now.
+    // Until now, processes that a crash left behind may have held the pipes open.
     await Promise.race([printed, this.#closed]);
     return outcome;
   }
@@ -79,8 +85,9 @@ export class TestWorker implements AsyncDisposable {
   }
 
   /**
-   * Ends the processes that a file has started, and returns the command lines of those that had to be killed. A helper
-   * that ends with its parent, such as a bundler's, gets the end of this worker.
+   * Ends the processes that a file has started, and returns the command lines of those that had to be killed. If
+   * there are any, this worker ends first, because helper processes such as a bundler's exit when their parent has
+   * ended.
    */
   async #endChildren(): Promise<string[]> {
     const left = await leftAfter(this.mark, this.#child.pid, CHILDREN_END_MS);
@@ -103,7 +110,7 @@ export class TestWorker implements AsyncDisposable {
       };
       this.#child.on("message", take);
       void this.#exited.then(([code, signal]) => end(crashed(code ?? signal, failures)));
-      // It may have ended since the file before, by what that file left running.
+      // Ignores errors. The worker may have ended after the previous file, because of what that file left running.
       this.#child.send(order, () => {});
     });
   }
@@ -128,7 +135,7 @@ export class TestWorker implements AsyncDisposable {
         this.#onEndOfOutput();
         return;
       }
-      // The end of the output may come in two pieces.
+      // Holds back the beginning of an end marker, because the marker may arrive in two pieces.
       const cut = before.lastIndexOf(END_OF_OUTPUT.charAt(0));
       const ready = cut < 0 ? before : before.slice(0, cut);
       held = before.slice(ready.length);
@@ -137,7 +144,10 @@ export class TestWorker implements AsyncDisposable {
   }
 }
 
-/** Processor time of a process and of all its descendants that have ended and were waited for, in seconds. */
+/**
+ * Returns the processor time of a process, in seconds. It includes all descendants that have ended and were reaped.
+ * Returns undefined if /proc does not exist or the process has ended.
+ */
 function processorSecondsOf(pid: number | undefined): number | undefined {
   const stat = pid === undefined ? undefined : processStat(pid);
   return stat && stat.processorMsWithEnded / 1_000;

@@ -1,10 +1,8 @@
-/**
- * Makes and revokes API tokens over HTTP without a pause, and knows afterwards what must be there and what must not.
- */
+/** Creates and revokes API tokens over HTTP continuously, and checks afterwards which tokens exist. */
 import type { Credentials } from "./role-process.ts";
 import { until } from "./until.ts";
 
-/** Tokens of each client that stay; all clients together remain below an account's bound. */
+/** Number of tokens that each client keeps. The tokens of all clients together stay below an account's limit. */
 const KEPT_MAX = 4;
 const MORE_MS_MAX = 90_000;
 
@@ -34,19 +32,21 @@ export class TokenLoad {
     return this.#acknowledged;
   }
 
-  /** Answers that were no success. Each may have had its effect or not: it was not acknowledged. */
+  /**
+   * Descriptions of the failed requests. The effect of a failed request is unknown, because it was not acknowledged.
+   */
   get failures(): readonly string[] {
     return this.#failures;
   }
 
-  /** The longest time without an acknowledged change since it was last asked for. */
+  /** Returns the longest time in ms without an acknowledged change since the previous call of this method. */
   takeGapMs(): number {
     const gap = Math.max(this.#gapMs, performance.now() - this.#lastAt);
     this.#gapMs = 0;
     return Math.round(gap);
   }
 
-  /** Resolves when this many more changes were acknowledged. */
+  /** Resolves when `count` more changes have been acknowledged. */
   async more(count: number): Promise<void> {
     const goal = this.#acknowledged + count;
     await until(`${count} more changes`, () => this.#acknowledged >= goal, MORE_MS_MAX);
@@ -57,7 +57,7 @@ export class TokenLoad {
     await Promise.allSettled(this.#clients);
   }
 
-  /** Ends the load and names every acknowledged change that does not hold. */
+  /** Stops the load and returns descriptions of all acknowledged changes that were lost. */
   async findLost(): Promise<string[]> {
     this.#stopped.abort();
     await Promise.all(this.#clients);
@@ -67,7 +67,8 @@ export class TokenLoad {
       if (status !== expected) lost.push(`token ${id}: expected ${expected}, found ${status}`);
     };
     for (const token of this.#live.values()) await check(token, 200);
-    // More unknown tokens than an address may try would be 429.
+    // Tests only the last 50 revoked tokens. With more unknown tokens, the platform would respond 429 to this
+    // address.
     for (const token of this.#revoked.slice(-50)) await check(token, 401);
     const listed = await this.#fetch("GET", `${this.#tokens}?per_page=100`);
     const { result } = (await listed.json()) as { result: Token[] };

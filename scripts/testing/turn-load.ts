@@ -1,6 +1,6 @@
 /**
- * Events for agents by an app's own code, by calls of methods and by a declared endpoint, and a check that each event
- * had one turn.
+ * Sends events to agents in three ways: through an app's own code, by calls of an agent's method, and through a
+ * declared endpoint. Checks that each event had exactly one turn.
  */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
@@ -16,10 +16,10 @@ const SECRET = "secret of the turns";
 const AGENTS = 6;
 const PAUSE_MS_MAX = 30;
 const AGAIN_MS = 50;
-/** Time for the last events to reach their agents. */
+/** Maximum time until the last events have reached their agents. */
 const SETTLED_MS_MAX = 120_000;
 
-/** A turn stores its event under a token of its own, and has its queue send both. */
+/** Each turn stores its event with a new token. Its queue then posts the event and the token to the test. */
 const CODE = `
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { Agent, getAgentByName, routeAgentRequest } from "trunkline/agents";
@@ -78,7 +78,10 @@ const CONFIG = {
   ],
 };
 
-/** The ways of an event to its agent. The sender of a declared one repeats it until it is answered. */
+/**
+ * The ways in which an event reaches its agent. Only events of the way "declared" are repeated until they are
+ * answered.
+ */
 const WAYS = ["by-code", "by-call", "declared"] as const;
 
 interface SentEvent {
@@ -91,7 +94,7 @@ export class TurnLoad implements AsyncDisposable {
   readonly #scene: AppScene;
   readonly #random: SeededRandom;
   readonly #sent = new Map<string, SentEvent>();
-  /** By event: the tokens of the turns that were sent on. */
+  /** For each event, the tokens of the turns that posted it to the test. */
   readonly #reported = new Map<string, Set<string>>();
   readonly #receiver: Server;
   #isSending = true;
@@ -137,13 +140,16 @@ export class TurnLoad implements AsyncDisposable {
     return this.#reported.size;
   }
 
-  /** Resolves when this many more events are answered. */
+  /** Resolves when `count` more events have been answered. */
   more(count: number): Promise<unknown> {
     const goal = this.answered + count;
     return until(`${goal} events are answered`, () => this.answered >= goal, SETTLED_MS_MAX);
   }
 
-  /** Ends the load, and notes the events that had no turn although they were answered, and those with several. */
+  /**
+   * Stops the load. Records a fault for each answered event that had no turn, and for each event that had several
+   * turns.
+   */
   async compare(): Promise<void> {
     this.#isSending = false;
     await this.#senders;
@@ -215,7 +221,8 @@ export class TurnLoad implements AsyncDisposable {
         if (!sent.isAnswered) await clock.wait(AGAIN_MS);
         return sent.isAnswered;
       };
-      // Code has no ids of events, so its sender may not repeat one: nobody knows whether it had its turn.
+      // The app's own code has no event ids to detect duplicates, so a sender must not repeat an event: the first
+      // request may have had its turn.
       if (way !== "declared") await post();
       else await until(`${id} is answered`, post, SETTLED_MS_MAX);
     }

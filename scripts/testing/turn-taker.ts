@@ -1,4 +1,4 @@
-/** A crawl in miniature for tests of sites: a job that asks for turns, and workers that make one request in each. */
+/** A minimal crawl for tests of sites: a job that requests turns, and workers that make one request in each turn. */
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
@@ -14,7 +14,10 @@ import { Id } from "../../schemas/values.ts";
 const INTENT: CrawlIntent = { purposes: ["search"] };
 const Nothing = z.object({});
 
-/** An actor of the kind that sites send to, with the part of its contract that they use. */
+/**
+ * An actor with the kind of the job actor, to which sites send messages. Its contract has only the messages that
+ * sites use.
+ */
 export const turnTaker = defineContract({
   kind: crawlJob.kind,
   messages: {
@@ -60,8 +63,8 @@ export const turnTakerActor = defineActor(turnTaker, {
 });
 
 /**
- * Makes requests as the site tells it to; `visited` hears when each one left, and the earliest moment that the site
- * can have meant, by a clock that all workers share.
+ * Makes requests in the turns that the site grants. Calls `visited` with the time at which each request left and the
+ * earliest permitted time, by a clock that all workers share.
  */
 export function turnWorker(
   client: ActorClient,

@@ -1,9 +1,12 @@
-/** Waits in a test for something that can only be looked at, and fails when it does not come. */
+/** Polls in a test until a condition is true, and fails after a timeout. */
 import { setTimeout as pause } from "node:timers/promises";
 
 const LOOK_MS = 3;
 
-/** Resolves with the first answer that is neither `undefined` nor `false`; rejects with `what` after `withinMs`. */
+/**
+ * Calls `look` repeatedly. Resolves to the first result that is neither `undefined` nor `false`. After `withinMs`
+ * rejects with an error that contains `what`.
+ */
 export async function until<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,

@@ -1,4 +1,4 @@
-/** A site for a test: pages by path on a loopback address, and a list of requests. */
+/** A web site for tests on a loopback address. It serves pages by path and records all requests. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { startHttpServer } from "./loopback-server.ts";
 
@@ -30,7 +30,9 @@ export class WebSite implements AsyncDisposable {
     return this.#server.server;
   }
 
-  /** Adds a page; text is HTML. Other paths answer 404 with an empty page. */
+  /**
+   * Adds a page and returns its URL. A text answer is served as HTML. Other paths respond with 404 and an empty page.
+   */
   page(path: string, answer: Answer): string {
     this.#pages.set(path, answer);
     return this.url + path;

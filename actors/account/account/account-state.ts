@@ -20,12 +20,12 @@ export const AccountState = z.object({
   createdAt: EpochMs,
   name: z.string(),
   members: z.array(StoredMember),
-  /** Oldest first. The next invitation removes expired ones. */
+  /** Invitations, the oldest first. Creating an invitation removes expired ones. */
   invitations: z.array(StoredInvitation).default([]),
   tokens: z.array(TokenEntry),
-  /** Oldest first, days without use left out. */
+  /** Usage by day, the oldest first. Days without usage have no entry. */
   usage: z.array(UsageDay),
-  /** Tasks whose browser time was counted last. */
+  /** Ids of the tasks whose browser time was counted last. */
   countedTasks: z.array(z.string()),
 });
 export type AccountState = z.infer<typeof AccountState>;

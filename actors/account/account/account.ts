@@ -1,4 +1,4 @@
-/** Keeps an account: who belongs to it, which tokens it gave out, and how much browser time it used. */
+/** Stores an account: its members, its API tokens, and its used browser time. */
 import { account, type TokenEntry } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -17,7 +17,10 @@ import {
 } from "./members.ts";
 import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
 
-/** Tasks whose report would be recognised if it came twice; a redelivery follows within seconds. */
+/**
+ * Limits the task ids that an account remembers to recognise a repeated report. A report is redelivered within
+ * seconds.
+ */
 export const USAGE_TASKS_REMEMBERED_MAX = 128;
 
 /**
@@ -148,7 +151,8 @@ export const accountActor = defineActor(account, {
     },
 
     browserUsed(state, { ms, taskId, isPart = false }, { now }) {
-      // A worker that dies after its report runs its task again elsewhere, and reports again.
+      // Ignore a repeated report. If a worker dies after its report, another worker runs the task again and reports
+      // again.
       if (state.createdAt === 0 || state.countedTasks.includes(taskId)) return { state };
       const countedTasks = [...state.countedTasks, taskId].slice(-USAGE_TASKS_REMEMBERED_MAX);
       const usage = addUsage(state.usage, dateOf(now), { ms, tasks: isPart ? 0 : 1 });

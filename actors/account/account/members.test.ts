@@ -12,7 +12,7 @@ const START = 1_000_000;
 const ACCOUNT = "a".repeat(32);
 const owner = { userId: id(1), email: "one@example.com", roles: ["Super Administrator" as const] };
 const opened = run("open", accountActor.initial, { name: "One", owner }).state;
-/** A token that opens all, of nobody. */
+/** A token with all permissions that belongs to no person. */
 const all = { permissions: ALL_PERMISSIONS };
 const secretHash = "5".repeat(64);
 

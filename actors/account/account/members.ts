@@ -19,7 +19,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
 import type { AccountState, StoredInvitation } from "./account-state.ts";
 
-/** An invitation is good for a week. */
+/** An invitation is valid for a week. */
 export const INVITATION_MS = 7 * 86_400_000;
 
 type State = DeepReadonly<AccountState>;
@@ -29,7 +29,7 @@ interface Moment {
   now: number;
 }
 
-/** The live update that subscribers receive. */
+/** The live update after each change of members. */
 export const live = { change: "members" } as const;
 
 export function memberOf(state: State, userId: string): DeepReadonly<Member> {
@@ -100,7 +100,10 @@ export function removeMember(
   return { state: { ...state, members }, reply: {}, send, live };
 }
 
-/** One message for every reason, so that attackers learn nothing from the difference. */
+/**
+ * Finds the invitation whose id and secret match. The error is the same for every reason, so that attackers learn
+ * nothing from a difference.
+ */
 export function provenInvitation(
   state: State,
   { id, secretHash }: Pick<StoredInvitation, "id" | "secretHash">,
@@ -142,7 +145,7 @@ function findChangeable(state: State, id: string, by: MemberChanger, now: number
   return found;
 }
 
-/** Refuses a change of roles that the author may not make. */
+/** Throws `forbidden` if the author of a change may not give or change these roles. */
 function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger): void {
   const missing = permissionsOf(roles).filter((needed) => !permits(by.permissions, needed));
   if (missing.length > 0) {
@@ -153,7 +156,8 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
   const changer = state.members.find(({ userId }) => userId === by.userId);
   if (!changer)
     throw new ActorError("forbidden", "Cannot change members: the user is not a member");
-  // The gateway read the token's permissions. This actor knows the author's current roles.
+  // The gateway has checked the permissions of the token. This check uses the author's current roles, which only this
+  // actor knows.
   if (!permits(permissionsOf(changer.roles), "account.write")) {
     throw new ActorError("forbidden", "Cannot change members: the user is no administrator");
   }

@@ -9,7 +9,7 @@ const DAY_MS = 86_400_000;
 
 type Usage = DeepReadonly<UsageDay[]>;
 
-/** The UTC day a moment belongs to, as YYYY-MM-DD. */
+/** Returns the UTC day of a time in epoch milliseconds, as YYYY-MM-DD. */
 export const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
 /** The next UTC midnight. */
@@ -19,7 +19,7 @@ export function usageOf(usage: Usage, date: string): UsageDay {
   return usage.find((day) => day.date === date) ?? { date, ms: 0, tasks: 0 };
 }
 
-/** Adds usage, and drops days that are no longer shown. */
+/** Adds usage to a day, and removes days that are too old to be shown. */
 export function addUsage(
   usage: Usage,
   date: string,
@@ -27,7 +27,8 @@ export function addUsage(
 ): UsageDay[] {
   const before = usageOf(usage, date);
   const others = usage.filter((day) => day.date !== date);
-  // The clocks of two hosts differ, so around midnight a day may come after the one that follows it.
+  // The days are sorted, because the clocks of two hosts differ: around midnight a report for the earlier day may
+  // arrive after a report for the later day.
   return [...others, { date, ms: before.ms + ms, tasks: before.tasks + tasks }]
     .sort((one, other) => (one.date < other.date ? -1 : 1))
     .slice(-USAGE_DAYS_MAX);

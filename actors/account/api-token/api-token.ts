@@ -1,4 +1,4 @@
-/** Verifies the secret of an API token, and holds the token's permissions. */
+/** Verifies the secret of an API token, and stores the token's permissions. */
 import { apiToken } from "../../../schemas/account/api-token.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
@@ -33,7 +33,7 @@ export const apiTokenActor = defineActor(apiToken, {
         !state.isDisabled &&
         now >= (state.notBeforeAt ?? 0) &&
         now < (state.expiresAt ?? Number.POSITIVE_INFINITY);
-      // One message for every reason, so that attackers learn nothing from the difference.
+      // The error is the same for every reason, so that attackers learn nothing from a difference.
       if (!opened) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
       return { state, reply: state };
     },

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { Administrator } from "../../../schemas/account/installation.ts";
 
 export const InstallationState = z.object({
-  /** Empty until a first start claimed it. */
+  /** The id of the first account; empty until a first start has claimed it. */
   accountId: z.string(),
-  /** Absent until a start has added the first user. */
+  /** The administrators; absent until a start has added the first user. */
   administrators: z.array(Administrator).optional(),
 });

@@ -1,6 +1,6 @@
 /**
- * Chooses the process that creates the first account when several start for the first time, and stores the
- * administrators.
+ * Stores the administrators of the installation. It also chooses the process that creates the first account, if
+ * several processes make their first start together.
  */
 import { ADMINISTRATORS_MAX, installation } from "../../../schemas/account/installation.ts";
 import { ActorError } from "../../../schemas/errors.ts";

@@ -9,11 +9,11 @@ export const LoginGuardState = z.object({
   sources: z.array(
     Tries.extend({
       from: z.string(),
-      /** Attempts of this source that count towards the shared limit of unknown sources. */
+      /** The number of attempts from this source that count towards the shared limit of all unknown sources. */
       counted: z.int().min(0),
     }),
   ),
-  /** Attempts of all unknown sources together, a few of each. */
+  /** The counted attempts of all unknown sources together. Of each source only the first few are counted. */
   strangers: Tries,
 });
 export type LoginGuardState = z.infer<typeof LoginGuardState>;

@@ -32,7 +32,7 @@ describe("login-guard", () => {
     return handled;
   }
   const forget = () => runHandler(loginGuardActor, "forget", state, {}, { now });
-  /** Until every stranger waits, from no more networks than it takes. */
+  /** Tries wrong passwords from just as many networks as are needed until every unknown source must wait. */
   function tryFromEverywhere() {
     const networks = STRANGER_GUESSES_FREE / GUESSES_PER_SOURCE_COUNTED;
     for (let network = 0; network < networks; network++) {

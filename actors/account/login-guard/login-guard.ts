@@ -1,25 +1,43 @@
-/** Sets how long a client must wait after wrong passwords, without locking out the account's owner. */
+/** Decides how long a client must wait after wrong passwords, without locking out the owner of the e-mail address. */
 
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { LoginGuardState } from "./login-guard-state.ts";
 
-/** Wrong passwords for one person from one network, or one browser of theirs; after these, each waits. */
+/**
+ * The number of wrong passwords for one person that one source may send without waiting. A source is a network, a
+ * browser or a session. Each further attempt must wait.
+ */
 export const SOURCE_GUESSES_FREE = 10;
-/** The first wait, which doubles with each (NIST SP 800-63B section 5.2.2: 30 s up to an hour). */
+/**
+ * The first waiting time of a source. It doubles with each further attempt (NIST SP 800-63B section 5.2.2: from 30 s
+ * to an hour).
+ */
 export const SOURCE_PAUSE_MS = 30_000;
 export const SOURCE_PAUSE_MS_MAX = 3_600_000;
-/** Wrong passwords of one network that count towards the shared limit. One network alone delays nobody else. */
+/**
+ * The number of wrong passwords from one unknown source that count towards the shared limit. So one network alone
+ * cannot delay other sources.
+ */
 export const GUESSES_PER_SOURCE_COUNTED = 3;
-/** Shared limit of wrong passwords from unknown sources (at least ten networks). Past it every unknown source waits. */
+/**
+ * The shared limit of counted wrong passwords from all unknown sources (at least ten networks). Past it every unknown
+ * source must wait.
+ */
 export const STRANGER_GUESSES_FREE = 30;
-/** Short enough that a person with a new browser gets in between others' tries; with the bound, 288 guesses a day. */
+/**
+ * The first waiting time of unknown sources, and the longest. They are short enough that a person with a new browser
+ * can sign in between the attempts of others. With the longest, attackers have 288 guesses a day.
+ */
 export const STRANGER_PAUSE_MS = 10_000;
 export const STRANGER_PAUSE_MS_MAX = 300_000;
 /** Wrong passwords older than this no longer count. */
 export const GUESSES_KEPT_MS = 86_400_000;
-/** Sources that are stored for one person. Past it the oldest is dropped; its share of the shared limit stays. */
+/**
+ * Limits the sources that are stored for one person. Past the limit the oldest is dropped, but its attempts still
+ * count towards the shared limit.
+ */
 export const SOURCES_KEPT_MAX = 100;
 
 /**
@@ -54,7 +72,7 @@ export const loginGuardActor = defineActor(loginGuard, {
             : { tries: strangers.tries + Number(isCounted), lastAt: now },
         },
         reply: { waitMs },
-        // A guard with tries has this reminder already, and it sets itself again.
+        // Only the first attempt sets the reminder. Later the reminder exists already and sets itself again.
         ...(state.sources.length === 0 && { remind: { forget: now + GUESSES_KEPT_MS } }),
       };
     },
@@ -107,9 +125,9 @@ const OF_STRANGERS: Pace = {
   mostMs: STRANGER_PAUSE_MS_MAX,
 };
 
-/** The pause doubles with every attempt past the free ones. */
+/** Returns the remaining waiting time. The pause doubles with every attempt after the free ones. */
 function waitOf({ tries, lastAt }: Tries, { free, firstMs, mostMs }: Pace, now: number): number {
-  // A time that is still to come is left from a clock that stepped.
+  // A time in the future means that the clock was set back, so it is ignored.
   if (tries < free || lastAt > now) return 0;
   const pauseMs = Math.min(firstMs * 2 ** (tries - free), mostMs);
   return Math.max(0, lastAt + pauseMs - now);

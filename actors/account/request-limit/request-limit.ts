@@ -1,4 +1,4 @@
-/** Counts an account's requests in one window after another. A window begins with its first request. */
+/** Counts the requests of an account in consecutive windows of time. A window begins with its first request. */
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { RequestLimitState } from "./request-limit-state.ts";
@@ -11,12 +11,14 @@ import { RequestLimitState } from "./request-limit-state.ts";
 export const requestLimitActor = defineActor(requestLimit, {
   state: RequestLimitState,
   initial: { windowEndsAt: 0, taken: 0 },
-  // A commit for every request would cost more than a count that starts anew when its host dies.
+  // The count is not stored: a commit for every request would cost too much. If the host dies, the count starts at
+  // zero again.
   durable: false,
 
   handlers: {
     take(state, { limit, windowMs }, { now }) {
-      // A window that ends later than one can is left from a longer window or a clock that stepped.
+      // A new window begins if the stored one has ended. It also begins if the stored one ends too late, because an
+      // earlier window was longer or the clock was set back.
       const ended = now >= state.windowEndsAt || state.windowEndsAt > now + windowMs;
       const window = ended ? { windowEndsAt: now + windowMs, taken: 0 } : state;
       const allowed = window.taken < limit;

@@ -1,4 +1,4 @@
-/** Decides whether a browser is still signed in, and as whom. */
+/** Decides whether a browser is still signed in, and which person is signed in. */
 
 import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import { session } from "../../../schemas/account/session.ts";

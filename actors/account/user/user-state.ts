@@ -3,7 +3,7 @@ import { z } from "zod";
 import { Membership } from "../../../schemas/account/user.ts";
 import { Id, PasswordVersion } from "../../../schemas/values.ts";
 
-/** A user had one role in an account at first. */
+/** Converts memberships of the first release, in which a user had only one role in an account. */
 const StoredMembership = z.preprocess((stored) => {
   if (typeof stored !== "object" || stored === null || !("role" in stored)) return stored;
   const { role, ...membership } = stored;
@@ -11,12 +11,12 @@ const StoredMembership = z.preprocess((stored) => {
 }, Membership);
 
 export const UserState = z.object({
-  /** Empty until the user is registered. */
+  /** The user's id; empty until the user is registered. */
   id: z.string(),
   email: z.string(),
   passwordHash: z.string().meta({ secret: true }),
   passwordVersion: PasswordVersion,
   accounts: z.array(StoredMembership),
-  /** Ids of the user's sessions, the latest last. */
+  /** The ids of the user's sessions, the latest last. */
   sessions: z.array(Id).optional(),
 });

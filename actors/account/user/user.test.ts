@@ -116,7 +116,7 @@ describe("user's password and sessions", () => {
       const refused = refusal(() => runHandler(userActor, "addSession", state, stale));
       expect(refused.code).to.equal("unauthenticated");
     }
-    // The session in which the password changed stays, although the change is repeated.
+    // The session that changed the password stays open, although its older password version would now be refused.
     const kept = runHandler(userActor, "addSession", state, session(2));
     expect([kept.changed, kept.send]).to.deep.equal([false, []]);
     const fresh = { ...session(3), passwordVersion: 1 };

@@ -1,4 +1,4 @@
-/** Keeps a user: how they prove who they are, and the accounts they belong to. */
+/** Stores a user: the hash of the password, the accounts that the user belongs to, and the sessions. */
 
 import { SESSIONS_PER_USER_MAX } from "../../../schemas/account/limits.ts";
 import { session } from "../../../schemas/account/session.ts";
@@ -74,7 +74,8 @@ export const userActor = defineActor(user, {
     addSession(state, { userId, sessionId, passwordVersion }) {
       const isTheirs = state.id === userId;
       if (isTheirs && state.sessions?.includes(sessionId)) return { state, reply: {} };
-      // The password was checked, and then changed, before anybody knew of the session.
+      // Refuse a new session if the password was changed after it was checked. The change could not end this session,
+      // because it was not recorded yet.
       const isStale = (passwordVersion ?? 0) < (state.passwordVersion ?? 0);
       if (!isTheirs || isStale) {
         throw new ActorError(

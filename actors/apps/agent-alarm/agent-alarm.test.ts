@@ -43,7 +43,7 @@ describe("agent-alarm", () => {
     expect(run("heard", { at: 9_000 }, { at: 5_000 }).state).to.deep.equal({ at: 9_000 });
     expect(run("heard", { at: 9_000, rings: 1 }, { at: 5_000 }).forgotten).to.equal(false);
     expect(run("heard", {}, { at: 5_000 }).forgotten).to.equal(false);
-    // Set anew to the same time after it rang: it is to ring once more.
+    // The alarm has fired and is set again for the same time: it must fire again.
     const anew = run("set", { at: 5_000, rings: 1 }, { at: 5_000 });
     expect(anew.state).to.deep.equal({ at: 5_000 });
     expect(anew.remind).to.deep.equal({ ring: 5_000 });

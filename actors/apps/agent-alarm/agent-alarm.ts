@@ -1,4 +1,4 @@
-/** Wakes an agent when the next timer in its database is due, wherever it is by then. */
+/** Wakes an agent when the next timer in its database is due, on whichever host the agent is then. */
 import { z } from "zod";
 import { agent, agentAlarm } from "../../../schemas/apps/agent.ts";
 import { envelope } from "../../../schemas/contract.ts";
@@ -37,7 +37,7 @@ export const agentAlarmActor = defineActor(agentAlarm, {
     },
 
     heard(state, { at }) {
-      // The alarm may have been set again meanwhile.
+      // If the alarm was set again meanwhile, the agent handled an earlier alarm, and the present alarm stays.
       if (state.at !== at || state.rings === undefined) return { state, reply: {} };
       return { forget: true, reply: {} };
     },

@@ -1,6 +1,6 @@
 /**
- * The stored state of an agent's inbox: its value has counts and the turn, each event has two rows, and other rows
- * hold ids.
+ * The stored state of an agent's inbox. The state's value has counts and the turn, each event has two rows, and other
+ * rows hold event ids.
  */
 import { z } from "zod";
 import { AppRequest } from "../../../schemas/apps/app-exchange.ts";
@@ -12,13 +12,18 @@ export const AgentInboxState = z.object({
   /** Number that the next event gets. `first` is the number of the oldest event in the log. */
   next: z.int().min(1),
   first: z.int().min(1),
-  /** Events to deliver, in the order of their numbers. A replayed event is added here; its row is not written. */
+  /**
+   * Numbers of the events to deliver, in ascending order. A replayed event is added here, and its row is not written.
+   */
   waiting: NumberRuns,
-  /** The delivery that the agent handles or that waits for its next attempt. No other is sent before it has ended. */
+  /**
+   * The delivery that the agent handles or that waits for its next attempt. No other delivery is sent before this one
+   * has ended.
+   */
   turn: z
     .object({
       number: z.int().min(1),
-      /** Numbers of the events that were sent with it, in order. */
+      /** Numbers of the events that were sent together with event `number`, in order. */
       next: z.array(z.int().min(1)).optional(),
       attempt: z.int().min(1),
       /** Start of the attempt that is not answered yet; absent while the next attempt is not due. */
@@ -26,15 +31,17 @@ export const AgentInboxState = z.object({
       dueAt: EpochMs.optional(),
     })
     .optional(),
-  /** The app's setting at the time of the latest event. */
+  /** How long and how many events the app keeps, as configured when the latest event arrived. */
   keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
   /** Characters of requests in rows. */
   inlineBytes: z.int().min(0),
-  /** Bytes of bodies that are blobs, and the sizes that were last reported to the account. */
+  /**
+   * Bytes of the bodies that are blobs. `toldBytes` below is the inbox's size that was last reported to the account.
+   */
   blobBytes: z.int().min(0).optional(),
   toldBytes: z.int().min(0).optional(),
   ids: RecentDays,
-  /** When the reminder `resume` comes; it may come earlier than needed. */
+  /** Time of the reminder `resume`. The reminder may come earlier than needed. */
   resumeAt: EpochMs.optional(),
   trimAt: EpochMs.optional(),
 });
@@ -42,7 +49,10 @@ export type AgentInboxState = z.infer<typeof AgentInboxState>;
 
 export const EventRow = z.object({
   row: z.literal("event"),
-  /** Id of its delivery. Numbers start again after an inbox was forgotten, and the agent remembers ids. */
+  /**
+   * Id of the event's delivery. A forgotten inbox numbers its events from the start again, so numbers are not unique,
+   * and the agent remembers ids instead.
+   */
   id: Id,
   eventId: z.string(),
   eventType: z.string().optional(),
@@ -52,7 +62,7 @@ export const EventRow = z.object({
   /** Bytes of the row with the request. */
   inlineBytes: z.int().min(0),
   blob: z.string().optional(),
-  /** The latest result; absent before the first. */
+  /** The latest result. Absent before the first result. */
   ended: z.enum(["delivered", "failed"]).optional(),
   attempts: z.int().min(0),
   lastAttemptAt: EpochMs.optional(),

@@ -18,11 +18,14 @@ import { entryOf, isOver, list, replay } from "./log.ts";
 import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
 import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
 
-/** Retry-After of a refused sender: an agent handles hundreds of events in that time. */
+/**
+ * Retry-After for a sender that is refused because too many events wait. An agent handles hundreds of events in this
+ * time.
+ */
 const EVENTS_WAITING_RETRY_S = 30;
 /**
- * Bytes of bodies in the rows of one inbox, which are in memory while events arrive. Past it, small bodies become
- * blobs too.
+ * Bytes of the bodies in the rows of one inbox. Rows are in memory while events arrive. Above this limit, small
+ * bodies become blobs too.
  */
 export const EVENT_INLINE_TOTAL_BYTES_MAX = 8_000_000;
 
@@ -86,7 +89,8 @@ export const agentInboxActor = defineActor(agentInbox, {
       const draft = new InboxDraft(state, context);
       settle(draft, result);
       const hasNext = isUnderWay(draft);
-      // Also for a turn that began for a host that has lost the agent since: that host received the reply.
+      // Notifies the agent also of a turn that began for a host that has lost the agent meanwhile: the lost host
+      // received the reply with that turn.
       if (hasNext && !takesNext) tellAgent(draft);
       return { ...draft.transition(), reply: { hasNext: hasNext && takesNext } };
     },
@@ -94,7 +98,8 @@ export const agentInboxActor = defineActor(agentInbox, {
     delivered(state, result, context) {
       const draft = new InboxDraft(state, context);
       settle(draft, result);
-      // The host may have finished the delivery without having received this reply.
+      // Notifies the agent again, because its host may have finished the delivery without having received the reply
+      // to `settle`.
       if (isUnderWay(draft)) tellAgent(draft);
       return draft.transition();
     },
@@ -138,7 +143,7 @@ export const agentInboxActor = defineActor(agentInbox, {
   },
 });
 
-/** Two providers may number their events alike. */
+/** The id contains the source, because two providers may use the same event ids. */
 const idOf = ({ source, eventId }: ReceivedEvent) => recentId(`${source} ${eventId}`);
 
 function knownNumber({ context, state }: InboxDraft, id: RecentId): number | undefined {

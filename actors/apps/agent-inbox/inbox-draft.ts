@@ -1,4 +1,4 @@
-/** An inbox while one message changes it. */
+/** The draft of an inbox's next state while the inbox handles one message. */
 import { strict as assert } from "node:assert";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";

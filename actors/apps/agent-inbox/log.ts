@@ -1,4 +1,4 @@
-/** The log of an inbox for people and clients, and the replay of events. */
+/** Lists the log of an inbox for people and clients, and replays events. */
 import type { agentInbox, Delivery } from "../../../schemas/apps/agent-inbox.ts";
 import { DELIVERIES_SCANNED_MAX } from "../../../schemas/apps/limits.ts";
 import type { Input } from "../../../schemas/contract.ts";
@@ -6,7 +6,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { countOf, hasNumber, withRun } from "../lib/event-log/number-runs.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
 
-/** Runs of numbers that wait: replays of failed ones leave gaps between them. */
+/** Limit of the runs of consecutive numbers that wait. Replays of failed events leave gaps between the runs. */
 const DELIVERY_RUNS_MAX = 1_000;
 /** Limit of replayed events that wait, so that new events still have room. */
 export const REPLAYS_WAITING_MAX = 5_000;
@@ -63,7 +63,7 @@ export function isOver(draft: InboxDraft, number: number): boolean {
   return draft.event(number).receivedAt <= draft.now - draft.state.keep.days * DAY_MS;
 }
 
-/** Adds ended events to the waiting ones. Their rows change only when their turn comes. */
+/** Adds ended events to the waiting events. The row of an event changes only when its turn begins. */
 export function replay(draft: InboxDraft, wanted: Input<Messages["replay"]>): number {
   const { state } = draft;
   const { from = 1, to = Number.MAX_SAFE_INTEGER, status } = wanted;

@@ -1,4 +1,4 @@
-/** Removes what an inbox no longer needs. */
+/** Removes the entries and ids that an inbox no longer needs. */
 
 import {
   DELIVERIES_TRIMMED_AT_ONCE,
@@ -17,8 +17,8 @@ const DAY_MS = 86_400_000;
 const NEXT_STEP_MS = 1_000;
 
 /**
- * Removes entries past the kept number or age, oldest first, but no waiting one. Returns true if more are left to
- * remove.
+ * Removes the oldest entries past the number or age that is kept, except waiting entries. Returns true if more
+ * entries remain to be removed.
  */
 export function trim(draft: InboxDraft): boolean {
   const { keep, next, waiting } = draft.state;

@@ -1,6 +1,6 @@
 /**
- * Delivers an agent's events one after the other, each until it succeeds or finally fails. An agent that is behind
- * gets several at once.
+ * Delivers an agent's events one after the other. Each is delivered until it succeeds or its attempts are used up. An
+ * agent that lags behind gets several events in one round.
  */
 import { type AgentDelivery, agent } from "../../../schemas/apps/agent.ts";
 import type { agentInbox, DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
@@ -12,12 +12,18 @@ import { withoutNumber } from "../lib/event-log/number-runs.ts";
 import { eventRow } from "./agent-inbox-state.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
 
-/** Pauses after each failed attempt of a delivery. Later events wait 13 minutes at most. */
+/** Pauses after each failed attempt of a delivery. A failing delivery delays later events by 13 minutes at most. */
 export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000];
 export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
-/** Limit of the characters of their requests together: the limit of a single event. */
+/**
+ * Limit of the total request characters of events that are delivered in one round. It equals the limit of a single
+ * event.
+ */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
-/** An agent that is silent for this long did not get the mail. Mail is tried for two minutes, and may wait before. */
+/**
+ * An agent that has not answered for this time did not receive the mail. Mail is retried for two minutes, and may be
+ * queued before that.
+ */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 
 type Result = Input<(typeof agentInbox)["messages"]["delivered"]>;
@@ -40,7 +46,10 @@ export function begin(draft: InboxDraft): boolean {
   return true;
 }
 
-/** Also notifies the agent; used when no reply would carry the next event. */
+/**
+ * Begins the next event's turn and notifies the agent. Used when no reply to the agent's host would carry the next
+ * event.
+ */
 export function beginAndTell(draft: InboxDraft): void {
   if (begin(draft)) tellAgent(draft);
 }
@@ -48,7 +57,7 @@ export function beginAndTell(draft: InboxDraft): void {
 /** True while the agent handles an attempt or is about to get one. */
 export const isUnderWay = ({ state }: InboxDraft) => state.turn?.sentAt !== undefined;
 
-/** Returns the deliveries that the agent is to handle now: the current one and those that go with it. */
+/** Returns the deliveries that the agent must handle now: the current delivery and the deliveries of its round. */
 export function current(draft: InboxDraft): AgentDelivery[] {
   const { turn } = draft.state;
   if (turn?.sentAt === undefined) return [];
@@ -65,12 +74,12 @@ export function tellAgent(draft: InboxDraft): void {
 }
 
 /**
- * Records the result of a try that the agent's host reported, with those of the deliveries that went with it, and
- * begins the next.
+ * Records the results that the agent's host reported: of one attempt, and of the deliveries of its round. Then begins
+ * the next turn.
  */
 export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: Result): void {
   const { turn } = draft.state;
-  // The answer to an attempt may arrive after it was given up: late in its own turn, or after that turn has ended.
+  // The result of an attempt may arrive after the attempt timed out. Its turn may still run or may have ended.
   if (turn === undefined || id !== deliveryId(draft, turn.number)) return;
   const isCurrent = attempt === turn.attempt && turn.sentAt !== undefined;
   const numbers = [turn.number, ...(turn.next ?? [])];
@@ -86,7 +95,7 @@ export function settle(draft: InboxDraft, { id, attempt, next = [], ...first }: 
   begin(draft);
 }
 
-/** Called when the next attempt is due, or when the answer to the last one is overdue. */
+/** Handles the reminder: the next attempt is due, or the result of the last attempt is overdue. */
 export function resume(draft: InboxDraft): void {
   draft.change({ resumeAt: undefined });
   const { turn } = draft.state;
@@ -133,14 +142,15 @@ function afterTry(draft: InboxDraft, number: number, { attempt, sentAt, status, 
 
 function beginTry(draft: InboxDraft, number: number, attempt: number): void {
   const { now: sentAt } = draft;
-  // A delivery that failed before is tried alone.
+  // A delivery that failed before is attempted without other deliveries.
   const next = attempt === 1 ? nextAfter(draft, number) : [];
   draft.change({ turn: { number, next, attempt, sentAt } });
   wake(draft, sentAt + DELIVERY_ANSWER_MS_MAX);
 }
 
 /**
- * Returns the later events that are delivered with this one: small ones that are in no blob, at their first attempt.
+ * Returns the numbers of later events that are delivered in the same round: small events that are in no blob and were
+ * not attempted before.
  */
 function nextAfter(draft: InboxDraft, number: number): number[] {
   const next: number[] = [];
@@ -158,7 +168,7 @@ function nextAfter(draft: InboxDraft, number: number): number[] {
   return next;
 }
 
-/** The id is the same in every attempt; a replay has another id. */
+/** Returns the delivery's id. The id is the same in every attempt, but a replay has another id. */
 function deliveryId(draft: InboxDraft, number: number): string {
   const { id, replays } = draft.event(number);
   return replays === 0 ? id : `${id}.${replays}`;
@@ -167,7 +177,10 @@ function deliveryId(draft: InboxDraft, number: number): string {
 const dueAt = (turn: { sentAt?: number | undefined; dueAt?: number | undefined }) =>
   turn.dueAt ?? (turn.sentAt ?? 0) + DELIVERY_ANSWER_MS_MAX;
 
-/** A reminder that comes too early is set again at that time, so most deliveries set none. */
+/**
+ * Sets the reminder `resume`, unless an earlier one is set already. A reminder that comes too early sets itself
+ * again, so most deliveries set none.
+ */
 function wake(draft: InboxDraft, at: number): void {
   const { resumeAt } = draft.state;
   if (resumeAt === undefined || resumeAt > at) draft.remind("resume", at);

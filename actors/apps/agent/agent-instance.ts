@@ -1,6 +1,6 @@
 /**
- * One agent in memory. Its turns run in its app's process, and no effect leaves before the turn's record is in the
- * agent's log.
+ * One agent in memory. The agent's turns run in its app's process, and no effect leaves before the turn's record is
+ * in the agent's log.
  */
 import { type agent, agentAlarm } from "../../../schemas/apps/agent.ts";
 import { type AgentAddress, appKey } from "../../../schemas/apps/app-names.ts";
@@ -26,14 +26,14 @@ import { HeldMessages } from "./held-messages.ts";
 import { actionsByGateway, SocketSender } from "./socket-sender.ts";
 
 /**
- * How long background work may go on after another process has taken the place of this one; turns have
+ * Time for which background work may continue after another process has replaced this one. The limit for turns is
  * AGENT_TURN_MS_MAX.
  */
 export const APP_DRAIN_MS = 10_000;
 
 export type AgentMessages = (typeof agent)["messages"];
 
-/** Closes the agent so that it opens again, in another version of its app or on request. */
+/** The reason of a close after which the agent opens again, in another version of its app or on request. */
 class Reopened extends Error {}
 
 export class AgentInstance implements HostedInstance<AgentMessages> {
@@ -114,7 +114,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     switch (message) {
       case "request": {
         const read = this.#read(input as HostedInput<"request">);
-        // Turns begin in the order in which they came, but for bodies that have to be fetched.
+        // Turns begin in the order in which requests arrived, except that a request whose body must be fetched may
+        // begin later.
         const request = read instanceof Promise ? await read : read;
         const result = await this.#turn(id, { type: "request", request }, call);
         if (result.type !== "answer") throw unexpected(result);
@@ -145,8 +146,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         const asked = { type: "frames" as const, connection, ...numbers, frames: read };
         const result = await this.#turn(id, asked);
         if (result.type === "nothing" && result.isPending) return { isPending: true };
-        // Frames without a change have no record. Until their actions have arrived, the gateway sends the frames
-        // again.
+        // Frames that change no data write no record. The gateway sends the frames again until the actions of their
+        // turn have arrived, so the answer waits for these actions.
         await this.#sockets.arrived(connection.gateway);
         return {};
       }
@@ -199,7 +200,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       ended: (error) => this.#processEnded(error),
       giveWay: () => this.#giveWay(),
     });
-    // It is unknown whether these actions arrived before. Gateways ignore the ones that they have received.
+    // It is unknown whether these socket actions have arrived, so they are sent again. Gateways ignore actions that
+    // they have already received.
     for (const { commit, to } of loaded.actions) this.#sockets.send(to, commit);
     const leave = () => this.#leave(new Reopened("Another version of its app serves"));
     if (outdated.aborted) leave();
@@ -311,7 +313,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     }
   }
 
-  /** A refused record would be refused again, so the callers that wait for it learn of the refusal. */
+  /** Rejects the running turns if the log refused the record. A retry would be refused again. */
   #refuse(error: unknown): void {
     if (!(error instanceof ActorError) || isPassing(error)) return;
     for (const { turn } of this.#turns.underWay()) this.#turns.reject(turn, error);
@@ -324,8 +326,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   #processEnded(error: Error): void {
     // The next instance handles messages that arrive from now on.
     this.#leaving ??= error;
-    // A turn during which the process ended more than once is the likely cause. A turn that alone reached a limit
-    // counts at once: it would reach the limit again.
+    // The likely cause is a turn during which the process ended more than once, so that turn is rejected. A turn that
+    // reached a limit while it ran alone is rejected the first time, because it would reach the limit again.
     const { bound, isOfOneTurn = false } = error instanceof ProcessEnded ? error : {};
     const isRunaway = bound !== undefined && isOfOneTurn;
     for (const { turn, id } of this.#turns.underWay()) {
@@ -350,7 +352,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     if (this.#leaving || this.#isOver) return;
     this.#leaving = reason;
     this.#look();
-    // Background work starts again in the next process; a turn may use its whole time limit.
+    // Background work starts again in the next process, so it gets a short time. A turn may use its whole time limit.
     setTimeout(() => {
       this.#isIdle = true;
       this.#look();
@@ -363,7 +365,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#parts.streams.agentLeft(this.#running.process, this.#agent);
   }
 
-  /** Called when work has ended: it may have been the last work that the close waits for. */
+  /** Called when some work has ended. If it was the last work that a close waits for, the instance ends. */
   #look(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();

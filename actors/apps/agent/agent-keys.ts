@@ -1,4 +1,4 @@
-/** Lists agents by the subjects of their logs, of which each agent has one from the first time it was opened. */
+/** Lists agents by the subjects of their logs. Each agent has a log from the first time it was opened. */
 import { isAddress } from "../../../schemas/apps/app-names.ts";
 import {
   agentLogSubject,
@@ -17,7 +17,7 @@ export class AgentLogKeys {
     this.#bus = bus;
   }
 
-  /** Keys of the agents of an app (`appKey`), or of those of one class, in any order. */
+  /** Returns, in any order, the keys of all agents of an app (`appKey`), or only of the agents of one class. */
   async beneath(app: string, className?: string): Promise<string[]> {
     const filter = agentLogSubjects(className === undefined ? app : `${app}.${className}`);
     const subjects = await this.#bus.subjectsOf(STREAMS.agents, filter);

@@ -1,6 +1,6 @@
 /**
- * An agent's database on the bus: records of changed pages since an image, with the socket actions that go out with
- * each.
+ * An agent's database on the bus: an image, and records of the pages changed since that image. Each record also has
+ * the socket actions of its commit.
  */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -14,7 +14,7 @@ import type { AgentRoom } from "./agent-room.ts";
 import type { SharedWrites } from "./shared-writes.ts";
 import { type LogMessage, LogTaken, type NewLogMessage, SubjectLog } from "./subject-log.ts";
 
-/** The actions of one commit, by gateway. */
+/** The socket actions of one commit, by gateway. */
 export const CommitActions = z.object({
   commit: z.int().min(1),
   to: z.record(z.string(), z.array(SocketAction)),
@@ -26,9 +26,9 @@ export interface NewRecord {
   commit: number;
   record: Uint8Array;
   isImage: boolean;
-  /** Actions of this commit; with an image, also those of earlier commits that may not have arrived. */
+  /** Socket actions of this commit. With an image, also the actions of earlier commits that may not have arrived. */
   actions: readonly CommitActions[];
-  /** Actions of all commits up to this one have arrived. */
+  /** The socket actions of all commits up to this one have arrived. */
   arrived: number;
   /** The agent was destroyed, and this log is what remains of it. */
   isGone?: boolean | undefined;
@@ -39,20 +39,23 @@ export interface LoadedLog {
   image: Uint8Array | undefined;
   records: Uint8Array[];
   lastCommit: number;
-  /** Actions of which it is unknown whether they arrived. */
+  /** Socket actions that may not have arrived. */
   actions: CommitActions[];
 }
 
 /** Number of the record. */
 const COMMIT = "Trunkline-Commit";
-/** Actions of commits up to this one have arrived. */
+/** Header: the socket actions of all commits up to this one have arrived. */
 const ARRIVED = "Trunkline-Arrived";
-/** `inline`, or the name of the blob that holds the whole database. */
+/** Header: `inline`, or the name of the blob that holds the whole database. */
 const IMAGE = "Trunkline-Image";
 const INLINE = "inline";
-/** Bytes of actions at the end of the payload, or the name of a blob of them. */
+/**
+ * Header: the number of bytes of socket actions at the end of the payload, or the name of a blob that holds the
+ * actions.
+ */
 const ACTIONS = "Trunkline-Actions";
-/** Bytes that the account has counted for this agent. */
+/** Header: bytes of the account's storage that are reserved for this agent. */
 const ROOM = "Trunkline-Room";
 
 export interface AgentLogParts {
@@ -68,12 +71,12 @@ export class AgentLog {
   readonly #room: AgentRoom;
   /** Bytes of the last image and of the records since then. */
   #bytes = 0;
-  /** The start of the names of this agent's blobs, below that of its app. */
+  /** The prefix of the names of this agent's blobs, after the prefix of its app. */
   readonly #blobs: string;
-  /** Blobs that the log names: of the last image, and of actions since then. */
+  /** Names of the blobs that the log refers to: of the last image, and of the actions since then. */
   #named: string[] = [];
 
-  /** Fences out the agent's former owner and reads the log that it left. */
+  /** Fences out the agent's former owner and reads the log of that owner. */
   static async open(
     parts: AgentLogParts,
     { key, app, room }: { key: string; app: string; room: AgentRoom },
@@ -122,7 +125,8 @@ export class AgentLog {
     try {
       await this.#log.append(message);
     } catch (error) {
-      // If the record was stored after all, the next owner needs these blobs.
+      // The blobs are removed only if the record was surely not stored. If it was stored after all, the next owner
+      // needs its blobs.
       if (error instanceof LogTaken || error instanceof WriteRefused) this.#remove(named);
       throw error;
     }
@@ -131,7 +135,7 @@ export class AgentLog {
     this.#bytes = bytes;
   }
 
-  /** Blobs that cannot be removed now are removed with the app. */
+  /** Removes blobs. Blobs that cannot be removed now are removed with the app. */
   #remove(blobs: readonly string[]): void {
     for (const blob of blobs) this.#parts.blobs.remove(blob).catch(() => {});
   }
@@ -217,7 +221,7 @@ export class AgentLog {
   }
 }
 
-/** A number of bytes, where no blob is named. */
+/** Matches a header that holds a number of bytes and not the name of a blob. */
 const COUNT = /^\d+$/;
 
 const blobsOf = (header: (name: string) => string) =>

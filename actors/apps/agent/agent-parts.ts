@@ -1,4 +1,4 @@
-/** The parts that every agent of a host is made with. */
+/** The dependencies that all agents of a host share. */
 import type { Bus } from "../../runtime/bus/bus.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";

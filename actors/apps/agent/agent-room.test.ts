@@ -105,7 +105,7 @@ describe("the room of an account's agents", function () {
       /store 1000000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/,
     );
     expect(await ask("c", {})).to.equal(1);
-    // Pages and what stands beside the rows in them take a little more than the rows.
+    // Database pages have headers beside the rows, so the database takes a little more space than its rows.
     expect(await ask("c", { put: Math.floor((room * 0.85) / 10_000) * 10_000 })).to.be.greaterThan(
       20,
     );

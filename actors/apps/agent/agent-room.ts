@@ -1,6 +1,6 @@
 /**
- * The storage of the account that an agent's log has reserved. It is reserved ahead, so that few records wait for a
- * reservation.
+ * The part of the account's storage that is reserved for an agent's log. More than needed is reserved, so that few
+ * records wait for a reservation.
  */
 
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
@@ -11,7 +11,7 @@ import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 /** A growing agent reserves this factor of the bytes that it needs. */
 const AHEAD = 1.25;
 /**
- * An agent that needs less than this part of its reservation gives the rest back. A log shrinks with each image and
+ * An agent that needs less than this share of its reservation releases the rest. A log shrinks with each image and
  * grows again.
  */
 const SLACK = 0.25;

@@ -19,7 +19,7 @@ const GATEWAY = "test";
 /** Applies batches as a gateway does with respect to order and loss: keeps the latest state of each socket. */
 class Sockets {
   readonly states = new Map<string, number>();
-  /** Of each agent, the last commit whose actions were done. */
+  /** For each agent, the last commit whose actions were applied. */
   readonly #done = new Map<string, number>();
   readonly #batches = new Map<string, number>();
   readonly faults: string[] = [];
@@ -159,7 +159,7 @@ async function read(world: AgentWorld, key: string) {
   };
 }
 
-/** The process of the app below this host (SIGKILL). */
+/** Kills the app process of this host with SIGKILL. */
 function killAppProcess(host: ActorProcess | undefined): void {
   const [pid] = host?.children() ?? [];
   if (pid !== undefined) process.kill(pid, "SIGKILL");

@@ -47,14 +47,14 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       return AgentInstance.open(parts, { key, address }, { running, loaded, context });
     },
     async refused(key, { message }, error) {
-      // The alarm repeats until the agent has handled it.
+      // A refusal needs no dead letter, because the alarm repeats until the agent has handled it.
       if (message === "wake") return error instanceof ActorError;
       if (message !== "deliver") return false;
       const { deliveries } = await parts.actors.call(agentInbox, key, "current", {});
       const [delivery] = deliveries;
       const isRefusal = error instanceof ActorError;
       const outcome = { error: isRefusal ? lineOf(error) : "The platform failed to deliver it" };
-      // The inbox offers the deliveries that came with it again.
+      // Only the first delivery gets a result. The inbox offers the other deliveries of the round again.
       if (delivery) await answerDeliveries(parts.actors, key, delivery, [outcome]);
       return isRefusal;
     },

@@ -98,7 +98,8 @@ describe("what becomes of deliveries", function () {
     runs = 0;
     const next = Promise.withResolvers<ServerResponse>();
     answer = async (response) => {
-      // The third is of the next try, which waits until this one has been looked at.
+      // The third run belongs to the next attempt. Its response is held back until the test has checked the first
+      // attempt.
       if (runs > 2) return next.resolve(response);
       const { process: running } = await host.agents.processes.of(app);
       process.kill(running.pid, "SIGKILL");

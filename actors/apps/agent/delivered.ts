@@ -8,8 +8,8 @@ import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 const DELIVERY_SETTLED_MS_MAX = 1_000;
 
 /**
- * Reports outcomes: first the one of the attempt, then those of the events that came with it. Resolves with whether
- * another event waits; always false without `takesNext`.
+ * Reports outcomes: first the outcome of the attempt, then the outcomes of the events of the same round. Resolves
+ * with whether another event waits, and always with false without `takesNext`.
  */
 export async function answerDeliveries(
   actors: Pick<ActorClient, "call" | "send">,
@@ -23,7 +23,7 @@ export async function answerDeliveries(
   );
   const told = { id, attempt, ...first, next };
   try {
-    // Mail would cost one more write to disk, and one more message for its reader to remove.
+    // A call is used because mail would cost one more write to disk and one more message to remove.
     const options = { deadlineMs: DELIVERY_SETTLED_MS_MAX };
     const { hasNext } = await actors.call(
       agentInbox,
@@ -35,7 +35,7 @@ export async function answerDeliveries(
     return hasNext;
   } catch (error) {
     if (!(error instanceof ActorError)) throw error;
-    // If the call had its effect, the mail has none.
+    // If the inbox has handled the call after all, this mail changes nothing.
     await actors.send(agentInbox, key, "delivered", told);
     return false;
   }

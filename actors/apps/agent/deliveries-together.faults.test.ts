@@ -15,7 +15,7 @@ import { until } from "../../../scripts/testing/until.ts";
 import { type Clock, systemClock } from "../../runtime/lib/clock.ts";
 import { DELIVERIES_OF_MAIL_MS_MAX, DELIVERIES_TOGETHER_MS_MAX } from "./deliveries.ts";
 
-/** The code writes nothing, so a second run shows only outside the agent. */
+/** The code writes nothing to its database, so only the server outside the agent can observe a second run. */
 const CODE = `
 import { Agent } from "trunkline/agents";
 export class Hooks extends Agent {
@@ -26,7 +26,7 @@ export class Hooks extends Agent {
 }
 export default {};
 `;
-/** The first is with the agent while these come, which then go together. */
+/** These four events arrive while the agent handles the first event. Then they are delivered together. */
 const TOGETHER = ["1", "2", "3", "4"];
 const ALL = ["0", ...TOGETHER];
 
@@ -69,7 +69,7 @@ describe("deliveries that come together", function () {
     key = keyOf("hooks", "Hooks", `a${agents++}`);
   });
 
-  /** Returns all deliveries once no delivery waits; `others` answers deliveries that arrived together. */
+  /** Returns all deliveries when none waits any more. `others` answers the deliveries that were sent together. */
   async function delivered(
     others: typeof answer,
     meanwhile: () => Promise<void> = async () => {},
@@ -97,7 +97,7 @@ describe("deliveries that come together", function () {
     );
   }
 
-  /** The mail that comes to the agent from now on. */
+  /** Subscribes to the mail that is sent to the agent from now on. */
   const mailHeard = () => {
     const address = addressOf(agent.kind, key);
     return world.world.bus.connection.subscribe(mailSubject(shardOf(address), address));

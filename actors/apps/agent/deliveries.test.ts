@@ -105,7 +105,7 @@ describe("Deliveries", () => {
     whileRun = () => taking.stop();
     await taking.take();
     expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
-    // The inbox hands out deliveries again that did not begin, also deliveries that were sent together.
+    // The inbox offers deliveries that did not begin again, including deliveries of the same round.
     expect(begun).to.equal(2);
     const error = await refusalOf(taking.take());
     expect(error).to.include({ code: "unavailable" });

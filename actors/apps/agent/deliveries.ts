@@ -17,13 +17,13 @@ import { answerDeliveries } from "./delivered.ts";
 import type { DeliveryPace } from "./delivery-pace.ts";
 
 /**
- * No further event of a round begins after this time. Finished ones are reported, and slow code gets its events one
- * by one.
+ * No further event of a round begins after this time. The finished events are reported, and the others come in a
+ * later round, so slow code gets its events one by one.
  */
 export const DELIVERIES_TOGETHER_MS_MAX = 1_000;
 /**
- * One mail drives rounds for this long at most, because it delays the removal of later mail. Then another mail
- * continues.
+ * Time for which one mail may cause rounds of deliveries, because an unfinished mail delays the removal of later
+ * mail. After this time another mail continues.
  */
 export const DELIVERIES_OF_MAIL_MS_MAX = 3_000;
 
@@ -36,7 +36,7 @@ interface DeliveriesParts {
   key: string;
   turns: Turns;
   pace: DeliveryPace;
-  /** Begins a turn; `follows` is the number of the turn before it. */
+  /** Begins a turn. `follows` is the number of an earlier turn after which this turn runs. */
   begin(id: string, input: TurnInput, after: { follows?: number }): Begun;
   /** Returns whether a process may have ended because of this delivery. */
   hasCrashed(id: string): boolean;
@@ -64,14 +64,14 @@ interface Round {
   outcomes: DeliveryOutcome[];
   /** Id of the delivery whose result the round waits for. */
   begun?: string;
-  /** Resolves when the inbox has the report, or cannot get it. */
+  /** Resolves when the report to the inbox was delivered or has failed. */
   told: PromiseWithResolvers<void>;
 }
 
 export class Deliveries {
   readonly #parts: DeliveriesParts;
   #isUnderWay = false;
-  /** Aborts when no more deliveries may begin. Results then go to the inbox at once. */
+  /** Aborts when no more deliveries may begin. Results are then reported to the inbox without delay. */
   readonly #stopped = new AbortController();
   #round: Round | undefined;
 
@@ -84,8 +84,8 @@ export class Deliveries {
   }
 
   /**
-   * Takes rounds of events from the inbox until nothing is left. Only then is the mail done, so that the agent's next
-   * owner continues after a failure. Rejects when the next owner must continue.
+   * Takes rounds of events from the inbox until none is left. Only then is the mail acknowledged, so that the agent's
+   * next owner continues after a failure. Rejects when the next owner must continue.
    */
   async take(): Promise<void> {
     const { actors, clock, key, givesWay, ended } = this.#parts;
@@ -115,7 +115,10 @@ export class Deliveries {
     return !this.#stopped.signal.aborted && this.#parts.goesOn();
   }
 
-  /** Sends exactly one report to the inbox, whatever the turns do. Resolves with whether more events wait. */
+  /**
+   * Runs one round and sends exactly one report to the inbox, whatever the turns do. Resolves with whether more
+   * events wait.
+   */
   async #take(
     deliveries: readonly [Given, ...Given[]],
     { waiting, takesNext }: { waiting: number; takesNext: () => boolean },
@@ -158,14 +161,14 @@ export class Deliveries {
   }
 
   /**
-   * Begins each delivery after the one before it was answered 2xx. The inbox sends the ones again that were not
-   * begun.
+   * Begins each delivery after the previous one was answered 2xx. The inbox offers deliveries that were not begun
+   * again.
    */
   async #run(round: Round, deliveries: readonly Given[]): Promise<void> {
     const { clock, hasCrashed } = this.#parts;
     const { outcomes } = round;
     const giveUpAt = clock.monotonic() + DELIVERIES_TOGETHER_MS_MAX;
-    // Only deliveries that run one by one show which of them ended the process.
+    // Runs deliveries one by one if one of them may have ended the process, to find out which.
     let isTogether = !deliveries.some(({ id }) => hasCrashed(id));
     let begun: Begun[] = [];
     let start = 0;
@@ -176,7 +179,8 @@ export class Deliveries {
         let result = await begun[index - start]?.ended;
         if (!result || result.type === "nothing") {
           if (!isFirst && (!this.#goesOn || clock.monotonic() >= giveUpAt)) return;
-          // Events that cannot share a record are not sent together.
+          // If the last group completed only one event, its events could not share a record, so the following events
+          // run one by one.
           isTogether &&= isFirst || index - start > 1;
           const all = await this.#beginAll(delivery, isTogether ? deliveries.slice(index + 1) : []);
           begun = all;
@@ -189,7 +193,8 @@ export class Deliveries {
         if (!isSuccessful(status)) return;
       } catch (error) {
         const isRefusal = error instanceof ActorError && !isPassing(error);
-        // The error is temporary: the mail arrives again, or the inbox offers this delivery again.
+        // A temporary error is not reported. For the first delivery the mail is delivered again, and the inbox offers
+        // later deliveries again.
         if (!isRefusal && isFirst) throw error;
         if (isRefusal) outcomes.push({ error: lineOf(error) });
         return;
@@ -197,14 +202,17 @@ export class Deliveries {
     }
   }
 
-  /** Begins all of them at once; the process runs each after the one before, and both may share a record. */
+  /**
+   * Begins all deliveries without waiting for results. The process runs each after the previous one, and both may
+   * share a record.
+   */
   async #beginAll(first: Given, others: readonly Given[]): Promise<[Begun, ...Begun[]]> {
     const all: [Begun, ...Begun[]] = [await this.#begin(first)];
     for (const one of others) {
       try {
         all.push(await this.#begin(one, all.at(-1)?.turn));
       } catch {
-        // The same error occurs again when the turn of this delivery comes.
+        // The error occurs again when this delivery is the first of its round, and is handled then.
         break;
       }
     }
@@ -215,7 +223,7 @@ export class Deliveries {
     const request = await readRequest(this.#parts.blobs, given);
     const input: TurnInput = { type: "deliver", deliveryId: id, attempt, request };
     const begun = this.#parts.begin(id, input, { ...(follows && { follows }) });
-    // Events after a failed one are not awaited.
+    // Nobody awaits the events after a failed one, so their rejections are ignored here.
     begun.ended.catch(() => {});
     return begun;
   }

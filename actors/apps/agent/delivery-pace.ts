@@ -1,17 +1,17 @@
 /**
  * The pace at which a host's agents get events. A busy host reports results a little later, so that each inbox
- * gathers events meanwhile. A record costs about the same for one event as for many.
+ * gathers more events until the report arrives. Storing a record costs about the same for one event as for many.
  */
 import { DELIVERIES_TOGETHER_MAX } from "../../../schemas/apps/limits.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
 
-/** From this share of busy time on, a host takes more events at once, and less often. */
+/** Above this share of busy time, a host takes more events in one round, and takes rounds less often. */
 export const DELIVERIES_GATHER_LOAD = 0.8;
 /** Interval between two measurements of the load. */
 export const DELIVERY_LOAD_MS = 250;
 /**
- * How long a busy host delays its report to an inbox, which gathers events meanwhile. A queue of events would take
- * about as long.
+ * Time by which a busy host delays its report to an inbox. The inbox gathers events during this time, which is about
+ * how long events would otherwise wait in the host's queue.
  */
 export const DELIVERIES_GATHER_MS = 1_000;
 
@@ -28,7 +28,10 @@ export class DeliveryPace {
     this.#measuredAt = clock.monotonic();
   }
 
-  /** Resolves when the inbox should be notified: at once while the host has time, or when a full round waits. */
+  /**
+   * Resolves when the host may report to the inbox: without delay if the host is not busy or a full round of events
+   * waits.
+   */
   async gather(waiting: number, signal: AbortSignal): Promise<void> {
     if (waiting >= DELIVERIES_TOGETHER_MAX || this.#loadNow() < DELIVERIES_GATHER_LOAD) return;
     await this.#clock.wait(DELIVERIES_GATHER_MS, signal);

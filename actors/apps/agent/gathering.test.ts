@@ -4,7 +4,7 @@ import { systemClock } from "../../runtime/lib/clock.ts";
 import { Gathering } from "./gathering.ts";
 
 describe("Gathering", () => {
-  /** Each pause begins and is asked for; none ends but by its signal. */
+  /** Returns a Gathering whose clock records each requested pause. A pause ends only by its signal. */
   function world() {
     const asked: number[] = [];
     const clock = {

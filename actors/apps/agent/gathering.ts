@@ -1,13 +1,16 @@
 /**
- * Pauses a writer whose writes cost about the same whatever they hold. Callers that were just answered come back in a
- * moment. One write then serves them and the callers that wait already, instead of one write for each half in turn.
- * PostgreSQL's commit_delay and commit_siblings follow the same rule.
+ * Pauses a writer if one write costs about the same for few items as for many. Callers whose writes were just
+ * confirmed soon send the next ones. After a pause, one write serves these callers and those that wait already.
+ * Without it, each half would need its own write. PostgreSQL's commit_delay and commit_siblings follow the same rule.
  */
 import { type Clock, OVER } from "../../runtime/lib/clock.ts";
 
-/** Up to this many callers are not worth a pause. */
+/** If the last write served at most this number of callers, there is no pause. */
 const FEW = 8;
-/** The share of answered callers that a pause waits for: the last ones are not worth it. */
+/**
+ * The share of the last write's callers whose return ends the pause early. Waiting for the rest costs more than it
+ * saves.
+ */
 const RETURN_SHARE = 0.75;
 
 export class Gathering {
@@ -16,19 +19,19 @@ export class Gathering {
   readonly #msMax: number;
   #underWay: { enough: number; ended: AbortController } | undefined;
 
-  /** `timeShare`: the share of the last write's time that a pause may take, `msMax` at most. */
+  /** `timeShare`: the length of a pause as a share of the last write's duration. `msMax` limits the pause. */
   constructor(clock: Clock, { timeShare, msMax }: { timeShare: number; msMax: number }) {
     this.#clock = clock;
     this.#timeShare = timeShare;
     this.#msMax = msMax;
   }
 
-  /** A caller came; `waiting` callers wait now. */
+  /** Notes that a caller arrived and that `waiting` callers wait now. Ends the pause if enough callers wait. */
   came(waiting: number): void {
     if (this.#underWay && waiting >= this.#underWay.enough) this.#underWay.ended.abort(OVER);
   }
 
-  /** Pauses after a write, in proportion to the time it took and the callers it answered. */
+  /** Pauses after a write, in proportion to the write's duration, until enough callers wait again. */
   async pause(last: { answered: number; tookMs: number; waiting: number }): Promise<void> {
     if (last.answered <= FEW) return;
     const ended = new AbortController();

@@ -1,6 +1,6 @@
 /**
- * Messages of an agent's code that wait for a record of its log: no message leaves before the changes that it depends
- * on are stored.
+ * Messages of an agent's code that wait for a record of the agent's log. No message leaves before the changes that it
+ * depends on are stored.
  */
 import type { OfAgent } from "../lib/app-process/process-listener.ts";
 import { weightOf } from "../lib/app-process/weight.ts";
@@ -11,7 +11,7 @@ interface Held {
   release(): void;
 }
 
-/** Counts the waiting bytes, which are limited per process. */
+/** Counts the bytes of waiting messages. Their number is limited per process. */
 interface ByteCount {
   hold(bytes: number): void;
   release(bytes: number): void;
@@ -32,7 +32,10 @@ export class HeldMessages {
     return this.#durable;
   }
 
-  /** Calls `release` when the record that the message follows is stored; at once if it is stored already. */
+  /**
+   * Calls `release` when the record that the message depends on is stored. Calls it immediately if the record is
+   * stored already.
+   */
   hold(message: OfAgent & { after: number }, release: () => void): void {
     if (message.after <= this.#durable) {
       release();

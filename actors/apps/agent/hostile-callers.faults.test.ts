@@ -43,7 +43,7 @@ describe("hosts of agents, asked by anybody", function () {
     const open = (name: string) =>
       world.client.call(agent, keyOf("hooks", "Counter", name), "request", request);
     await open("n".repeat(AGENT_NAME_CHARS_MAX));
-    // Each of these takes twelve characters as it stands in subjects.
+    // Each emoji takes twelve characters when it is encoded in a subject.
     const { code, message } = await refusalOf(open("😀".repeat(37)));
     expect(code).to.equal("invalid_request");
     expect(message).to.include("name is too long");

@@ -98,10 +98,10 @@ describe("an agent's turn that reaches a bound", function () {
   });
 
   it("a bundle that runs for ever at its start is refused, without a word against its code", async () => {
-    // A slow machine may be the cause, so the app is not blamed.
+    // A slow machine may be the cause, so the error does not blame the app.
     const late = await refusalOf(world.check("endless", "for (;;);"));
     expect(late.code).to.equal("deadline_exceeded");
-    // Whichever of its bounds it reaches first.
+    // The process may reach either of its limits first.
     expect(late.message).to.match(/not ready after|code held it/);
   });
 

@@ -1,6 +1,6 @@
 /**
- * Joins the writes of several callers to one stream. A write alone is synced to disk by itself; writes that wait are
- * synced together. Each write keeps its own fence and fails alone.
+ * Joins the writes of several callers to one stream. The server syncs a single write to disk separately, but syncs a
+ * batch of waiting writes together. Each write keeps its own fence and fails alone.
  */
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import { type Write, WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
@@ -9,13 +9,13 @@ import type { Clock } from "../../runtime/lib/clock.ts";
 import { Gathering } from "./gathering.ts";
 
 /**
- * Up to this many writes go one by one. The stream syncs them in turn, and a batch of any size takes about as long as
- * two.
+ * Up to this many waiting writes are sent without a batch. The stream syncs them one after the other, and a batch of
+ * any size takes about as long as two single writes.
  */
 const ALONE_MAX = 2;
 /**
- * The pause lasts as long as the last batch: each batch costs the server a store of its own, more than a third of
- * its work where batches are small.
+ * The pause lasts as long as the last batch. The server creates a separate store for each batch, which is more than a
+ * third of its work if batches are small.
  */
 const GATHERING = { timeShare: 1, msMax: 20 };
 
@@ -45,7 +45,7 @@ export class SharedWrites {
       this.#gathering.came(this.#waiting.length);
       if (this.#isRunning) return;
       this.#isRunning = true;
-      // Other writes of this turn of the loop share the first batch.
+      // Waits until this turn of the event loop has ended, so that its other writes join the first batch.
       setImmediate(() => void this.#run());
     });
   }
@@ -63,7 +63,7 @@ export class SharedWrites {
     this.#isRunning = false;
   }
 
-  /** The writes that one batch can hold, the longest waiting first. */
+  /** Takes the waiting writes that one batch can hold, those that waited longest first. */
   #take(): Waiting[] {
     let bytes = 0;
     const end = this.#waiting.findIndex(({ write }, index) => {
@@ -79,7 +79,7 @@ export class SharedWrites {
         this.#bus,
         taken.map(({ write }) => write),
       );
-      // The messages of one write stand one after the other.
+      // The messages of a batch have consecutive sequences, and `last` is the sequence of the last one.
       for (const [index, { resolve }] of taken.entries())
         resolve(last - (taken.length - 1 - index));
     } catch (error) {

@@ -23,7 +23,7 @@ describe("SocketSender", function () {
   const frame = (text: string): SocketAction => ({ to: [1], frame: { text } });
   const frameOf = (bytes: number) => frame("f".repeat(bytes));
 
-  /** A sender, and a gateway that answers as long as it may. */
+  /** Opens a sender, and a gateway that answers the batches up to `answersMax`. */
   const opened = ({ isOurs = true } = {}) => {
     const gateway = `g${++gateways}`;
     const batches: SocketBatch[] = [];
@@ -32,7 +32,7 @@ describe("SocketSender", function () {
     const subscription = world.bus.connection.subscribe(socketsSubject(gateway), {
       callback: (_, message) => {
         const batch = SocketBatch.parse(message.json());
-        // One comes again where its answer is late.
+        // A batch whose answer was late arrives twice, but is recorded once.
         if (batch.batch > (batches.at(-1)?.batch ?? 0)) batches.push(batch);
         if (batch.batch <= state.answersMax) message.respond(JSON.stringify({ gone: [] }));
       },

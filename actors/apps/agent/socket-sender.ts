@@ -1,6 +1,6 @@
 /**
- * Sends an agent's socket actions to the gateways that hold its sockets: in order, each batch after the last was
- * answered.
+ * Sends an agent's socket actions to the gateways that hold its sockets. Batches are sent in order: each after the
+ * gateway has answered the previous one.
  */
 import {
   type SocketAction,
@@ -19,7 +19,7 @@ import type { CommitActions } from "./agent-log.ts";
  * Limit of the bytes of frames that wait for one gateway. Past it, the agent's sockets at that gateway are closed.
  */
 export const SOCKET_BATCH_WAITING_BYTES_MAX = 16_000_000;
-/** Limit of the bytes of actions in one message to a gateway, and so of one frame with its action. */
+/** Limit of the bytes of actions in one message to a gateway. It also limits a single frame with its action. */
 export const SOCKET_BATCH_BYTES_MAX = 900_000;
 /** Limit of the sockets that one action names, at most 17 bytes each. An action for more sockets is split. */
 export const SOCKET_ACTION_SOCKETS_MAX = 10_000;
@@ -27,17 +27,18 @@ export const SOCKET_ACTION_SOCKETS_MAX = 10_000;
 const SOCKET_BATCH_TRY_MS = 2_000;
 const SOCKET_BATCH_RETRY_MS = 50;
 /**
- * Attempts until a gateway counts as gone. After an outage of the bus it may reconnect some seconds after this host.
+ * Attempts without a subscribed gateway after which the gateway counts as gone. After an outage of the bus, a gateway
+ * may reconnect some seconds after this host.
  */
 const SOCKET_ABSENCES_MAX = 100;
 
 interface SocketSenderParts {
   bus: Bus;
   clock: Clock;
-  /** The agent's key. `owner` names the sender: each owner has another name. */
+  /** The agent's key. `owner` below identifies the sender; every owner has a different value. */
   agent: string;
   owner: string;
-  /** Returns whether this host surely owns the agent. Actions without a record wait for that. */
+  /** Returns whether this host surely owns the agent. Actions without a record are sent only after this check. */
   confirm(): Promise<boolean>;
   /** Called when the gateway no longer has the socket. */
   lost(): void;
@@ -52,12 +53,13 @@ interface Waiting {
   commit?: number;
   part?: number;
   /**
-   * All parts of the commit. They are kept until the last has arrived, so that every owner splits the commit alike.
+   * All actions of the commit, if it was split. They are kept until the last part has arrived, so that the next owner
+   * splits the commit in the same way.
    */
   whole?: SocketAction[];
   actions: SocketAction[];
   bytes: number;
-  /** Callbacks for when the batch has arrived or never will. */
+  /** Callbacks that are called when the batch has arrived or will never arrive. */
   arrived: (() => void)[];
 }
 
@@ -72,7 +74,7 @@ export class SocketSender {
     this.#parts = parts;
   }
 
-  /** Sends actions, of a commit or without one. */
+  /** Sends the actions of a commit, or actions without a commit. */
   send(to: Readonly<Record<string, SocketAction[]>>, commit?: number): void {
     for (const [gateway, actions] of Object.entries(to)) this.#add(gateway, actions, commit);
   }
@@ -82,15 +84,15 @@ export class SocketSender {
   }
 
   /**
-   * Resolves when all actions that wait for this gateway have arrived or are given up; never if another owner took
-   * over.
+   * Resolves when all actions that wait for this gateway have arrived or were abandoned. Never resolves if another
+   * owner took over.
    */
   async arrived(gateway: string): Promise<void> {
     const last = this.#queues.get(gateway)?.at(-1);
     if (last) await new Promise<void>((resolve) => last.arrived.push(resolve));
   }
 
-  /** Actions of commits of which it is unknown whether they arrived. */
+  /** The actions of commits that may not have arrived yet. */
   get waiting(): CommitActions[] {
     const commits = new Map<number, CommitActions>();
     for (const [gateway, queue] of this.#queues) {
@@ -104,7 +106,10 @@ export class SocketSender {
     return [...commits.values()].toSorted((one, other) => one.commit - other.commit);
   }
 
-  /** Returns the last commit, up to `last`, up to which the actions of all commits have arrived. */
+  /**
+   * Returns the newest commit, at most `last`, for which it holds that its actions and those of all earlier commits
+   * have arrived.
+   */
   arrivedOf(last: number): number {
     let arrived = last;
     for (const queue of this.#queues.values()) {
@@ -114,7 +119,7 @@ export class SocketSender {
     return arrived;
   }
 
-  /** Stops sending, because another owner goes on. */
+  /** Stops sending, because another owner continues. */
   stop(): void {
     this.#stopped.abort();
     for (const bytes of this.#bytes.values()) this.#parts.sent(bytes);
@@ -205,7 +210,7 @@ export class SocketSender {
         this.#heard(gateway, asked.answer.string());
         return true;
       }
-      // After a reconnection its subscription may be back a moment later than ours.
+      // After a reconnection to the bus, the gateway's subscription may return a little later than this host's.
       if (asked === "nobody" && ++absences > SOCKET_ABSENCES_MAX) return false;
       await clock.wait(SOCKET_BATCH_RETRY_MS, signal);
     }
@@ -231,7 +236,7 @@ export class SocketSender {
   }
 }
 
-/** Resolves the callers that wait for the batch: it has arrived or never will. */
+/** Resolves the callers that wait for these batches, because the batches have arrived or never will. */
 function tell(waiting: readonly Waiting[]): void {
   for (const { arrived } of waiting) for (const resolve of arrived) resolve();
 }
@@ -254,7 +259,8 @@ function divided(actions: readonly SocketAction[]): SocketAction[][] {
   for (const action of actions.flatMap(withFewSockets)) {
     const size = bytesOf(action);
     if (size > SOCKET_BATCH_BYTES_MAX) {
-      // No message can hold this frame. Its readers would miss it without a sign, so their sockets are closed.
+      // No message can hold this frame. Its clients would miss the frame without noticing, so their sockets are
+      // closed.
       parts.push([{ to: action.to, close: { code: 1009, reason: "A frame was too large" } }]);
       bytes = Number.POSITIVE_INFINITY;
       continue;
@@ -269,7 +275,7 @@ function divided(actions: readonly SocketAction[]): SocketAction[][] {
   return parts;
 }
 
-/** Splits an action whose list of sockets alone could be more than one message holds. */
+/** Splits an action if its list of sockets alone could exceed one message. */
 function withFewSockets(action: SocketAction): SocketAction[] {
   const parts = Math.max(1, Math.ceil(action.to.length / SOCKET_ACTION_SOCKETS_MAX));
   return Array.from({ length: parts }, (_, part) => {
@@ -278,7 +284,7 @@ function withFewSockets(action: SocketAction): SocketAction[] {
   });
 }
 
-/** Counted as JSON, where a control character takes six bytes. */
+/** Estimates the size as JSON, where a control character takes six bytes. */
 function bytesOf(action: SocketAction): number {
   const sockets = 64 + JSON.stringify(action.to).length;
   if (!("frame" in action)) return sockets;

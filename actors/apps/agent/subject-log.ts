@@ -1,6 +1,6 @@
 /**
- * A log under one subject of a stream, with one writer at a time. A writer that takes the log over shuts out the one
- * before, whose next message is refused.
+ * A log under one subject of a stream, with one writer at a time. A writer that takes over the log fences out the
+ * previous writer, whose next message is refused.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
@@ -11,7 +11,7 @@ import type { SharedWrites } from "./shared-writes.ts";
 export interface LogMessage {
   sequence: number;
   data: Uint8Array;
-  /** Empty where the message has no such header. */
+  /** Returns an empty string if the message has no such header. */
   header(name: string): string;
 }
 
@@ -25,7 +25,7 @@ export interface NewLogMessage {
 /** Another writer has taken the log over. */
 export class LogTaken extends Error {}
 
-/** Tries against writers that write at the same time; those give up sooner or later. */
+/** Attempts to take over a log while others write to it. The other writers stop after some time. */
 const TRIES_MAX = 20;
 /** Messages of one request. */
 const READ_AT_ONCE = 512;
@@ -74,8 +74,8 @@ export class SubjectLog {
   }
 
   /**
-   * Appends messages one after the other: call it again when this has resolved. Rejects with LogTaken, WriteRefused or
-   * OutcomeUnknown; after that this writer can append nothing.
+   * Appends a message. Callers append one message at a time, each after the previous call has resolved. Rejects with
+   * LogTaken, WriteRefused or OutcomeUnknown; after a rejection this writer can append nothing.
    */
   async append({ payload, headers, isRollup = false }: NewLogMessage): Promise<void> {
     const write = {
@@ -85,7 +85,7 @@ export class SubjectLog {
       expect: { sequence: this.#last },
     };
     try {
-      // A batch takes no message that removes others (ADR-50).
+      // A batch cannot contain a message that removes others (ADR-50), so such a message is written alone.
       this.#last = isRollup
         ? await writeAtomically(this.#bus, [write])
         : await this.#writes.write(write);
@@ -95,14 +95,14 @@ export class SubjectLog {
     }
   }
 
-  /** Removes messages that are no longer needed. The next removal takes those that remain. */
+  /** Removes messages that are no longer needed. If this fails, the next removal deletes the remaining messages. */
   async remove(sequences: readonly number[]): Promise<void> {
     for (const sequence of sequences) {
       await this.#bus.jetstream.streams.deleteMessage(this.#stream, sequence, false);
     }
   }
 
-  /** Reads up to this message, which is stored: a replica that lags is asked again. */
+  /** Reads the messages up to `last`, which is surely stored. If a replica lags, the read is repeated. */
   async #read(last: LogMessage): Promise<LogMessage[]> {
     const messages: LogMessage[] = [];
     const giveUpAt = performance.now() + BUS_REQUEST_MS;
@@ -115,7 +115,7 @@ export class SubjectLog {
     }
   }
 
-  /** True when the last message has come. */
+  /** Reads the next messages. Returns true when the last message was read. */
   async #readOn(messages: LogMessage[], last: LogMessage): Promise<boolean> {
     const { direct } = this.#bus.jetstream;
     const seq = (messages.at(-1)?.sequence ?? 0) + 1;

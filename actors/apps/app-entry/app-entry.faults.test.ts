@@ -13,7 +13,7 @@ import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { answerOn } from "../../runtime/bus/answer.ts";
 
-/** Tells somebody outside what it does, and goes on when that one has answered. */
+/** Calls a server outside for each request, and continues when that server has answered. */
 const CODE = `
 export default {
   async fetch(request, env) {
@@ -94,14 +94,14 @@ describe("app-entry", function () {
     const runs: string[] = [];
     const stop = answerOn({ bus, logger: pino({ enabled: false }) }, "begun.test.1", (run) => {
       runs.push(run);
-      // The first answer is lost with a server.
+      // The answer to the first permission request is lost, as if a server failed.
       if (runs.length === 1) return new Promise(() => {});
       return runs.length === 2 ? "permitted" : "refused";
     });
     try {
       const told = call("POST", "/act", { subject: "begun.test.1" });
       await until("the host asks", () => runs.length === 1);
-      // The process runs by now: the host has started it before it asked.
+      // The process runs already, because the host starts it before it requests the permission.
       const running = await hosts[0]?.agents.processes.of(app);
       expect(running?.process.isEnded).to.equal(false);
       expect(asked).to.have.length(0);
@@ -128,7 +128,7 @@ describe("app-entry", function () {
       const { code, message } = await told;
       expect(code).to.equal("app_failed");
       expect(message).to.match(bound);
-      // A sentence, and no backtrace with paths of the host.
+      // The message is one sentence, and not a backtrace with paths of the host.
       expect(message).to.not.match(/0x|\n|\/(?!s)/);
       expect(asked).to.have.length(1);
       const ended = world.log.filter(({ msg }) => msg === "process of an app ended");

@@ -1,5 +1,5 @@
 /**
- * The entries of apps: `fetch` of the default export answers requests to the app itself, and decides which agent
+ * The entries of apps. `fetch` of an app's default export answers requests to the app itself, and decides which agent
  * accepts a socket.
  */
 import { randomBytes } from "node:crypto";
@@ -43,20 +43,24 @@ interface AppEntryParts {
   streams: HostStreams;
 }
 
-/** How long the answer to a request of a lost shard is kept for a repeated request: callers repeat for as long. */
+/**
+ * Time for which the answer to a request is kept after its shard was lost. Callers repeat a request for the same
+ * time.
+ */
 const ANSWER_KEPT_MS = CALL_DEADLINE_MS;
 
 interface EntryParts extends AppEntryParts {
   /**
-   * Requests under way in this host, by key and id. A host that loses its lease for a moment gets the copies of these
-   * requests as their next owner. The copies share the answer, so the code does not do the same work again.
+   * Requests that run in this host, by key and id. If a host loses its lease only briefly, it may also be the next
+   * owner and get copies of these requests. A copy shares the answer of the running request, so the code does not do
+   * the same work again.
    */
   running: Map<string, Promise<unknown>>;
 }
 
 type EntryMessages = (typeof appEntry)["messages"];
 
-/** The kind of an app's entry. It stores nothing; only the processes are in memory. */
+/** The actor kind of an app's entry. It stores nothing; only the app's processes are in memory. */
 export function appEntryKind(parts: AppEntryParts): HostedDefinition<EntryMessages> {
   const running: EntryParts["running"] = new Map();
   return defineHosted({
@@ -70,10 +74,13 @@ class AppEntry implements HostedInstance<EntryMessages> {
   readonly isBusy = false;
   readonly #parts: EntryParts;
   readonly #key: string;
-  /** The requests that are under way, by id. */
+  /** The running requests, by id. */
   readonly #underWay = new Map<string, AppRequest & Pick<EntryRequest, "permit">>();
   #emptied = Promise.withResolvers<void>();
-  /** The host may have lost the shard: copies of the requests are on their way to the next owner, perhaps this host. */
+  /**
+   * True if the host may have lost the shard. Then copies of the requests are sent to the next owner, perhaps this
+   * host.
+   */
   #isLost = false;
 
   constructor(parts: EntryParts, key: string) {
@@ -95,7 +102,8 @@ class AppEntry implements HostedInstance<EntryMessages> {
   }
 
   /**
-   * An entry stores nothing, so a repeated request would repeat its effects, unless its gateway permits a single run.
+   * Returns whether the request may run again. An entry stores nothing, so a second run repeats the effects, unless
+   * the request's method is safe or its gateway permits a single run.
    */
   mayRepeat(id: string): boolean {
     const request = this.#underWay.get(id);
@@ -152,8 +160,8 @@ class AppEntry implements HostedInstance<EntryMessages> {
   }
 
   /**
-   * Resolves when the gateway has permitted this run and no other. A notice without an answer could be lost with a
-   * server, and the next host would run the request again.
+   * Resolves when the gateway has permitted this run and no other run. A notice without a reply would not be enough:
+   * it could be lost, and then the next host would run the request again.
    */
   async #permitted(subject: string): Promise<void> {
     const { bus, clock } = this.#parts;
@@ -179,7 +187,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     };
   }
 
-  /** Runs the request again after its process ended, if no effect can happen twice. */
+  /** Runs a request, and runs it again after its process ended if no effect can happen twice. */
   async #turn(
     id: string,
     input: AppRequest,
@@ -210,7 +218,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
   }
 }
 
-/** Resolves with the reason if the process ended meanwhile. */
+/** Runs one turn of the entry. Resolves with the reason if the process ended during it. */
 async function entryTurn(
   process: AppProcess,
   { id, ...wanted }: { id: string; isUpgrade: boolean } & Pick<Wanted, "request">,

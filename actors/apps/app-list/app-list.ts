@@ -1,4 +1,4 @@
-/** Keeps the list of an account's apps, and bounds how many there are. */
+/** Keeps the list of an account's apps, and limits their number. */
 
 import { type AppEntry, appList } from "../../../schemas/apps/app-list.ts";
 import { APPS_MAX } from "../../../schemas/apps/limits.ts";

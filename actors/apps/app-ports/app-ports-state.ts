@@ -4,7 +4,7 @@ import { AppPort } from "../../../schemas/apps/app-ports.ts";
 
 export const AppPortsState = z.object({
   ports: z.array(AppPort),
-  /** The port at which the search for the next one begins. */
+  /** The port at which the search for the next free port begins. */
   next: z.int(),
 });
 export type AppPortsState = z.infer<typeof AppPortsState>;

@@ -44,8 +44,8 @@ const isOf = (of: Of) => (one: DeepReadonly<Of>) =>
   one.accountId === of.accountId && one.app === of.app;
 
 /**
- * Returns the ports of a range from `next` on. Ports of deleted apps come last, because browsers may still store data
- * of these apps.
+ * Returns the ports of a range, starting with `next` and wrapping around. Ports of deleted apps thus come last,
+ * because browsers may still store data of these apps.
  */
 function inTurn({ first, last }: PortRange, next: number): number[] {
   const all = Array.from({ length: last - first + 1 }, (_, index) => first + index);

@@ -1,4 +1,4 @@
-/** The stored usage of an account's agents: sums for each app, and each agent's parts in rows. */
+/** The stored usage of an account's agents: sums for each app, and the bytes of each agent in rows. */
 import { z } from "zod";
 
 export const AppUsageState = z.object({
@@ -7,10 +7,10 @@ export const AppUsageState = z.object({
 });
 export type AppUsageState = z.infer<typeof AppUsageState>;
 
-/** Bytes of an agent: of its log, its inbox and its queue of outgoing webhooks. */
+/** Bytes of an agent in three parts: its log, its inbox and its queue of outgoing webhooks. */
 export const AgentBytes = z.tuple([z.int().min(0), z.int().min(0), z.int().min(0)]);
 export type AgentBytes = z.infer<typeof AgentBytes>;
 
-/** `<app>/<number>`: some of the app's agents, by a hash of their keys. */
+/** Row `<app>/<number>`: a part of the app's agents, chosen by a hash of their keys. */
 export const AppUsageRow = z.object({ agents: z.record(z.string(), AgentBytes) });
 export type AppUsageRow = z.infer<typeof AppUsageRow>;

@@ -13,7 +13,7 @@ type Messages = (typeof appUsage)["messages"];
 const agent = (name: string, app = "hooks") =>
   agentKey({ accountId: "a".repeat(32), app, className: "Counter", name });
 
-/** The actor with its rows, message after message. */
+/** Runs the actor with its rows, one message after the other. */
 class Usage {
   state = appUsageActor.initial;
   rows = new Map<string, AppUsageRow>();
@@ -51,7 +51,7 @@ describe("app-usage", () => {
     );
     usage.hold("a", 20);
     expect(usage.total).to.deep.equal({ agents: 3, bytes: 40 });
-    // An agent that stores nothing any more frees its place.
+    // An agent that stores nothing any more no longer counts toward the limit.
     usage.hold("b", 0);
     usage.hold("d", 10);
     expect(usage.total).to.deep.equal({ agents: 3, bytes: 40 });
@@ -64,7 +64,7 @@ describe("app-usage", () => {
     const { code, message } = refusal(() => usage.hold("b", 601));
     expect(code).to.equal("limit_reached");
     expect(message).to.match(/store 1000 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_/);
-    // The setting was lowered: what is there stays, and may shrink.
+    // The setting was lowered: the stored bytes stay, and may only shrink.
     const lowered = { agents: 1, bytes: 100 };
     expect(usage.hold("b", 600, lowered)).to.deep.equal({ bytes: 600 });
     expect(usage.hold("b", 500, lowered, 700)).to.deep.equal({ bytes: 500 });

@@ -49,7 +49,8 @@ export const appUsageActor = defineActor(appUsage, {
     stored(state, { agent, part, bytes }, { rows }) {
       const place = placeOf(agent);
       const { agents = {} } = rows.get(place.row) ?? {};
-      // An address without an agent can have an inbox too. Past the limit of a row, agents are not counted.
+      // Rows may fill up, because an address without an agent can have an inbox too. A full row counts no further
+      // addresses.
       const isFull = Object.keys(agents).length >= AGENT_USAGE_ENTRIES_MAX;
       if (isFull && !agents[place.entry]) return { state };
       return changed(state, rows, place, { [part]: bytes });
@@ -75,7 +76,7 @@ interface Place {
   entry: string;
 }
 
-/** Agents are stored by a hash, because names may be long and contain any characters. */
+/** Agents are stored under a hash of their keys, because names may be long and contain any characters. */
 function placeOf(agent: string): Place {
   const address = readAgentKey(agent);
   if (!address) throw new ActorError("invalid_request", "Cannot count: expected an agent's key");
@@ -85,7 +86,7 @@ function placeOf(agent: string): Place {
   return { app, row: `${app}/${number}`, entry: hash.toString("base64url").slice(0, ENTRY_CHARS) };
 }
 
-/** 96 bits, so that no two agents of an account share a hash. */
+/** Characters of a hash: 96 bits, so that no two agents of an account share a hash. */
 const ENTRY_CHARS = 16;
 
 const bytesOf = (rows: Rows, { row, entry }: Place): DeepReadonly<AgentBytes> =>

@@ -14,7 +14,7 @@ type RepoEvent = DeepReadonly<RepoEventEnvelope>;
 
 const PREFIX = "artifacts.repo.";
 
-/** Messages to send when the rules change. */
+/** Returns the messages to send when the rules change. */
 export function followEvents(key: string, before?: Config, after?: Config): Envelope[] {
   const filter = after && filterOf(after.events);
   if (!filter && (before?.events ?? []).length === 0) return [];
@@ -24,7 +24,10 @@ export function followEvents(key: string, before?: Config, after?: Config): Enve
   return [envelope(repoEvents, accountId, "follow", follow)];
 }
 
-/** The union of all rules, and more if they differ: an app gets each event once. */
+/**
+ * Returns a filter that matches all events of the rules, and more if the rules differ. With one filter, an app gets
+ * each event only once.
+ */
 function filterOf(rules: readonly Rule[]): RepoEventFilter | undefined {
   if (rules.length === 0) return undefined;
   const namespace = same(rules.map((rule) => rule.namespace));
@@ -39,7 +42,9 @@ function filterOf(rules: readonly Rule[]): RepoEventFilter | undefined {
 const same = (values: readonly (string | undefined)[]) =>
   values.every((value) => value === values[0]) ? values[0] : undefined;
 
-/** Routes each event by the first matching rule to the agent that is named after the repository. */
+/**
+ * Returns the deliveries of events. The first matching rule selects the agent, which is named after the repository.
+ */
 export function deliveriesOf(
   key: string,
   config: Config,
@@ -91,7 +96,7 @@ function deliveryOf(
   });
 }
 
-/** An inbox holds bodies in memory, so a large push brings only its newest commits. */
+/** Returns the event as JSON. An inbox holds bodies in memory, so a large push keeps only its newest commits. */
 function textOf(event: RepoEvent): string {
   const text = JSON.stringify(event);
   if (event.type !== "artifacts.repo.pushed" || Buffer.byteLength(text) <= EVENT_INLINE_BYTES_MAX) {

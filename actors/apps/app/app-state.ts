@@ -19,7 +19,7 @@ export const AppState = z.object({
 });
 export type AppState = z.infer<typeof AppState>;
 
-/** `version.<number>` or `secret.<name>`. They are rows because together they may exceed one value. */
+/** Row `version.<number>` or `secret.<name>`. These are rows because together they may be too large for one value. */
 export const AppRow = z.union([
   z.object({ version: AppVersion, config: AppConfig }),
   z.object({ secret: SealedSecret }),

@@ -150,7 +150,7 @@ describe("app", () => {
   });
 });
 
-/** One app, its messages one after the other. */
+/** Handles messages of one app, one after the other. */
 class App {
   state: AppState = appActor.initial;
   now = 0;

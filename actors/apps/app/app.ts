@@ -142,7 +142,7 @@ export const appActor = defineActor(contract, {
       if (!row || !("secret" in row) || row.secret.sealed !== from) {
         throw conflict(key, `its secret "${name}" was changed meanwhile`);
       }
-      // Neither the revision nor the time changes: the value is the same, so no process needs to start again.
+      // The secret's value is the same. So the revision and the time do not change, and no process restarts.
       const resealed = { secret: { ...row.secret, sealed: to } };
       return { state, rows: { [`secret.${name}`]: resealed }, reply: {} };
     },
@@ -258,7 +258,7 @@ function serving(state: State, rows: Rows, number: number, key: string) {
   };
 }
 
-/** Deletes the oldest versions past the limit, but never the one that serves. */
+/** Returns the oldest versions past the limit, to be deleted. The serving version is never among them. */
 function outdated(state: State, rows: Rows) {
   const old = versionsOf(rows)
     .filter(({ version }) => version.number !== state.serving)

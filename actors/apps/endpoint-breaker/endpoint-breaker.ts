@@ -1,18 +1,24 @@
 /**
- * Stops webhooks to an endpoint that keeps failing, and lets one through from time to time to test whether it works
- * again.
+ * Stops webhooks to an endpoint that keeps failing. From time to time it admits one webhook to test whether the
+ * endpoint works again.
  */
 import { z } from "zod";
 import { endpointBreaker } from "../../../schemas/apps/outgoing-webhook.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
-/** Consecutive failures at which an endpoint's breaker opens. The time for which it stays open doubles each time. */
+/**
+ * Number of consecutive failures that opens an endpoint's breaker. The time for which it stays open doubles each
+ * time.
+ */
 export const BREAKER_FAILURES_MAX = 5;
 export const BREAKER_OPEN_MS = 30_000;
-/** Shorter than the time that an idle actor stays in memory, because a breaker has no other state. */
+/**
+ * Longest time for which a breaker stays open. It is shorter than the time for which an idle actor stays in memory,
+ * because a breaker's state is only in memory.
+ */
 export const BREAKER_OPEN_MS_MAX = 300_000;
-/** After this time without a result, another webhook becomes the probe. */
+/** If the probe has no result after this time, another webhook becomes the probe. */
 export const BREAKER_PROBE_MS_MAX = 60_000;
 /** Number of reports that are remembered to recognize repeated ones. */
 const BREAKER_REPORTS_KEPT = 32;
@@ -20,7 +26,10 @@ const BREAKER_REPORTS_KEPT = 32;
 const State = z.object({
   /** Consecutive failures. */
   failures: z.int().min(0),
-  /** Present while the breaker is open: until when, and for how long it opens the next time. */
+  /**
+   * Present while the breaker is open: `until` when, and `forMs`, the length of this opening. If the probe fails, the
+   * next opening is twice as long.
+   */
   open: z
     .object({
       until: EpochMs,
@@ -41,7 +50,8 @@ const State = z.object({
 export const endpointBreakerActor = defineActor(endpointBreaker, {
   state: State,
   initial: { failures: 0, reported: [] },
-  // Kept in memory only. After a restart the endpoint must fail as often again, which does no harm.
+  // The state is in memory only. After a restart, the endpoint must fail the same number of times again, which does
+  // no harm.
   durable: false,
 
   handlers: {
@@ -68,7 +78,7 @@ export const endpointBreakerActor = defineActor(endpointBreaker, {
         const forMs = Math.min(2 * open.forMs, BREAKER_OPEN_MS_MAX);
         return { state: { failures, reported, open: { until: now + forMs, forMs } }, reply: {} };
       }
-      // A failure that began before the breaker opened is no news.
+      // If the breaker is open already, the failure changes nothing but the count: its request may have begun before.
       if (open !== undefined || failures < BREAKER_FAILURES_MAX) {
         return { state: { ...state, failures, reported }, reply: {} };
       }

@@ -1,4 +1,4 @@
-/** A queue of webhooks while one message changes it. */
+/** The draft of a webhook queue's next state while the queue handles one message. */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { LogDraft } from "../lib/event-log/log-draft.ts";

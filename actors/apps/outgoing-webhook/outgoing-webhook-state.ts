@@ -1,4 +1,6 @@
-/** The stored state of an agent's queue of outgoing webhooks: due times in its value, and each webhook in a row. */
+/**
+ * The stored state of an agent's queue of outgoing webhooks. Its value has the due times, and each webhook is a row.
+ */
 import { z } from "zod";
 import { Body } from "../../../schemas/apps/app-exchange.ts";
 import { OutgoingTry, SigningSecrets } from "../../../schemas/apps/outgoing-webhook.ts";
@@ -6,18 +8,18 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
 
 export const OutgoingState = z.object({
-  /** Number that the next webhook gets. `first` is the number of the oldest webhook in the log. */
+  /** Number that the next webhook gets. `first` below is the number of the oldest webhook in the log. */
   next: z.int().min(1),
   first: z.int().min(1),
-  /** Webhooks that have not ended. One with `sentAt` is with a worker. */
+  /** Webhooks that have not ended. For a webhook with `sentAt`, a worker runs an attempt. */
   waiting: z.array(
     z.object({ number: z.int().min(1), dueAt: EpochMs, sentAt: EpochMs.optional() }),
   ),
-  /** Bytes of payloads in the log, and the size that was last reported to the account. */
+  /** Bytes of the payloads in the log. `toldBytes` below is the size that was last reported to the account. */
   payloadBytes: z.int().min(0).optional(),
   toldBytes: z.int().min(0).optional(),
   ids: RecentDays,
-  /** When the reminder `resume` comes; it may come earlier than needed. */
+  /** Time of the reminder `resume`. The reminder may come earlier than needed. */
   resumeAt: EpochMs.optional(),
   trimAt: EpochMs.optional(),
 });
@@ -37,12 +39,12 @@ export const WebhookRow = z.object({
   /** The rendering job to notify when the webhook has ended. */
   job: Id.optional(),
   createdAt: EpochMs,
-  /** Time of the first attempt, or of the first since it was resent. */
+  /** Time of the first attempt, or of the first attempt after the latest resend. */
   startedAt: EpochMs,
   ended: z.enum(["arrived", "failed"]).optional(),
   /** Attempts since the webhook was last resent. */
   attempts: z.int().min(0),
-  /** All attempts ever; the next attempt gets the next number. */
+  /** Number of all attempts, including those before a resend. The next attempt gets the next number. */
   attemptsEver: z.int().min(0),
   resends: z.int().min(0),
   /** The latest attempts, oldest first. */

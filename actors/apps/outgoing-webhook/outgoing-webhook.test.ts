@@ -59,7 +59,7 @@ class Queue extends ActorInHand<Messages, OutgoingState, OutgoingRow> {
     this.ask("tried", { number, attempt, outcome, ...asked });
   }
 
-  /** Reminders may come before their time. */
+  /** Fires reminders until the next webhook is sent: a reminder may come before the attempt is due. */
   untilNextPost(): Post {
     for (;;) {
       const [post] = this.posts();
@@ -211,7 +211,7 @@ describe("outgoing-webhook", () => {
     expect(refusal(() => queue.ask("resend", { number: 2 })).code).to.equal("not_found");
     queue.tried(first, 410);
     expect(queue.ask("resend", { number: 1 })).to.include({ status: "waiting", resends: 1 });
-    // The outcome of the first round says nothing about this one.
+    // The result of an attempt before the resend does not count for this attempt.
     queue.tried(first, 200);
     const again = queue.untilNextPost();
     expect(again).to.include({ number: 1, attempt: 2, id });
@@ -252,7 +252,7 @@ describe("outgoing-webhook", () => {
       { ...to, input: { id: ids[0], status: "arrived" } },
       { ...to, input: { id: ids[1], status: "failed" } },
     ]);
-    // The account has no agent whose bytes are counted.
+    // The queue of rendering jobs belongs to no agent, so no bytes are reported.
     expect(jobs.sent.some(({ message }) => message === "stored")).to.equal(false);
   });
 

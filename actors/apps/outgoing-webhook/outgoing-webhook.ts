@@ -171,7 +171,10 @@ function send(
   return { number, id, isNew: true };
 }
 
-/** Idempotent: a second send under the same id returns the first one's number. */
+/**
+ * Creates an id from the caller's id, so that sending is idempotent: a second send under the same id returns the
+ * number of the first.
+ */
 function messageId(key: string, sent: string): string {
   const hash = createHash("sha256").update(`${key} ${sent}`).digest("base64url");
   return `msg_${hash.slice(0, 27)}`;

@@ -1,4 +1,4 @@
-/** Decides when a webhook is attempted and what each outcome means. */
+/** Decides when a webhook is attempted and handles the result of each attempt. */
 
 import { OUTGOING_AGE_MS_MAX, OUTGOING_RETRY_AFTER_MS_MAX } from "../../../schemas/apps/limits.ts";
 import {
@@ -20,8 +20,8 @@ export const OUTGOING_PAUSES_MS: readonly number[] = [
 ];
 export const OUTGOING_TRIES_MAX = OUTGOING_PAUSES_MS.length + 1;
 /**
- * An attempt without a result for this time counts as lost. A full lane of endpoints that do not answer takes half of
- * it.
+ * An attempt without a result after this time counts as lost. A task waits up to half of this time if its lane is
+ * full of webhooks to endpoints that do not answer.
  */
 export const OUTGOING_TRY_MS_MAX = 900_000;
 /** Number of attempts that are stored and shown for each webhook. */
@@ -31,13 +31,14 @@ type Messages = (typeof outgoingWebhook)["messages"];
 type Waiting = OutgoingState["waiting"][number];
 
 /**
- * With one more task of the largest size, 105 kB with its secrets, the tasks stay below TRANSITION_SEND_BYTES_MAX.
+ * Limit of the characters of the tasks in one transition. After it is exceeded, one more task of the largest size
+ * (105 kB with its secrets) still fits below TRANSITION_SEND_BYTES_MAX.
  */
 const TASKS_CHARS_MAX = 150_000;
 /** The receiver permanently refuses the webhook (RFC 9110, section 15.5.11). */
 const GONE = 410;
 
-/** Sends due webhooks to workers, the longest due first, and sets the reminder for later ones. */
+/** Sends due webhooks to workers, beginning with the longest overdue one, and sets the reminder for the others. */
 export function pump(draft: OutgoingDraft): void {
   const { now } = draft;
   const lost = draft.state.waiting.filter(
@@ -54,7 +55,7 @@ export function pump(draft: OutgoingDraft): void {
     .slice(0, Math.max(0, room));
   let chars = 0;
   for (const entry of due) {
-    // The rest is sent with the next result, because the tasks of one transition are limited in bytes.
+    // The remaining webhooks are sent with the next result, because the tasks of one transition are limited in bytes.
     if (chars > TASKS_CHARS_MAX) break;
     chars += sendTry(draft, entry.number);
     replace(draft, { ...entry, sentAt: now });
@@ -142,7 +143,10 @@ function replace(draft: OutgoingDraft, entry: DeepReadonly<Waiting>): void {
   draft.change({ waiting });
 }
 
-/** Webhooks that wait for room are sent when another one ends, so they need no reminder. */
+/**
+ * Sets the reminder for the next due webhook. A due webhook that waits only because too many are running needs no
+ * reminder: it is sent when another one ends.
+ */
 function wake(draft: OutgoingDraft): void {
   const { waiting, resumeAt } = draft.state;
   const times = waiting.map(({ dueAt, sentAt }) =>

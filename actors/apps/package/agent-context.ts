@@ -1,26 +1,26 @@
 /**
- * The context of an agent: its id, its storage and background work. The constructor receives it, and the agent's code
- * finds it as `this.ctx`.
+ * The context of an agent: its id, its storage and its background work. The constructor receives the context, and the
+ * agent's code uses it as `this.ctx`.
  */
 
 import { deserialize, serialize } from "node:v8";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { SqlResult, SqlRow } from "./sql.ts";
 
-/** Limit of the length of a key in `ctx.storage`, and of the entries in one list. */
+/** Limit of the length of a key in `ctx.storage`. The limit below is for the number of entries in one list. */
 export const AGENT_STORAGE_KEY_CHARS_MAX = 2_048;
 const AGENT_STORAGE_LISTED_MAX = 100_000;
 
 const agents = new WeakMap<object, AgentRuntime>();
 
-/** The runtime's side of a context. @internal */
+/** Returns the runtime that belongs to a context. @internal */
 export function runtimeOf(context: object): AgentRuntime {
   const agent = agents.get(context);
   if (agent === undefined) throw new TypeError("Cannot construct an agent: the platform does it");
   return agent;
 }
 
-/** The rows of a statement: an iterator, with methods that return all rows at once. */
+/** The rows of a statement: an iterator that also has methods that return all rows together. */
 export class SqlCursor<Row = SqlRow> implements IterableIterator<Row> {
   readonly columnNames: string[];
   readonly #rows: Row[];
@@ -145,7 +145,7 @@ export class AgentStorage {
     this.#agent.database.own("DELETE FROM _trunkline_storage");
   }
 
-  /** Runs `work` in a transaction: all of it takes effect, or nothing. It must be synchronous. */
+  /** Runs `work` in a transaction, which takes effect completely or not at all. `work` must be synchronous. */
   transactionSync<T>(work: () => T): T {
     return this.#agent.database.transaction(work);
   }
@@ -205,7 +205,7 @@ export class AgentStorage {
 export interface AgentContext {
   readonly id: { readonly name: string; toString(): string };
   readonly storage: AgentStorage;
-  /** Keeps the agent in memory until the promise settles. Its changes become durable. */
+  /** Keeps the agent in memory until the promise settles. The changes made by this work become durable. */
   waitUntil(promise: unknown): void;
   blockConcurrencyWhile<T>(work: () => Promise<T>): Promise<T>;
 }

@@ -1,4 +1,4 @@
-/** The runtime as the base class of agents needs it. The process that runs app code implements it. */
+/** The interface of the runtime for the base class of agents. The process that runs app code implements it. */
 import type { Operation, OperationResult } from "../../../schemas/apps/app-process.ts";
 import type { AgentConnection } from "./connection.ts";
 import type { SqlResult, SqlRow, SqlValue } from "./sql.ts";
@@ -16,7 +16,9 @@ import type {
   SubmitOptions,
 } from "./types.ts";
 
-/** A critical section: while it is active, only events that belong to it are delivered. @internal */
+/**
+ * A critical section of an agent's code: while it is active, only events that belong to it are delivered. @internal
+ */
 export interface Block {
   /** The section that contains this one. */
   readonly outer: Block | undefined;
@@ -41,7 +43,7 @@ export interface AgentRuntime {
     transaction<T>(work: () => T): T;
   };
   readonly gate: {
-    /** The number of the commit that a message must wait for. */
+    /** Returns the number of the commit that a message must wait for. */
     after(): number;
     durable(): Promise<void>;
   };

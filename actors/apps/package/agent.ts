@@ -57,7 +57,7 @@ export class Agent<Env = unknown, State = unknown> {
     this.#open.state.setByCode(state);
   }
 
-  /** Override it to refuse a state: an error thrown here prevents the change. */
+  /** Override this method to reject a state: an error thrown here prevents the change. */
   validateStateChange(_state: State, _source: Connection | "server"): void {}
 
   onStateChanged(state: State, source: Connection | "server"): void | Promise<void> {
@@ -67,7 +67,7 @@ export class Agent<Env = unknown, State = unknown> {
   /** Older name of `onStateChanged`. */
   onStateUpdate(_state: State, _source: Connection | "server"): void | Promise<void> {}
 
-  /** Runs before anything else whenever the agent is loaded into memory. */
+  /** Runs before any other method each time the agent is loaded into memory. */
   onStart(_props?: unknown): void | Promise<void> {}
 
   onRequest(_request: Request): Response | Promise<Response> {
@@ -86,7 +86,8 @@ export class Agent<Env = unknown, State = unknown> {
   ): void | Promise<void> {}
 
   /**
-   * Handles an error of the agent's code: with two arguments in a connection's event, with one argument elsewhere.
+   * Handles an error of the agent's code. Called with two arguments for an error in a connection's event, and with
+   * one argument for other errors.
    */
   onError(connection: Connection, error: unknown): void | Promise<void>;
   onError(error: unknown): void | Promise<void>;
@@ -123,7 +124,10 @@ export class Agent<Env = unknown, State = unknown> {
     return false;
   }
 
-  /** Return false to send the connection only the frames that code sends, and no state updates. */
+  /**
+   * Override this method and return false to send the connection only the frames that your code sends, and no state
+   * updates.
+   */
   shouldSendProtocolMessages(_connection: Connection, _context: ConnectionContext): boolean {
     return true;
   }
@@ -186,7 +190,10 @@ export class Agent<Env = unknown, State = unknown> {
     return this.getSchedules<T>(criteria);
   }
 
-  /** Calls a method after the calls that were queued before. With the id of an item, replaces that item. */
+  /**
+   * Calls a method after all calls that were queued before. If `id` is the id of an existing item, replaces that
+   * item.
+   */
   async queue<T = unknown>(
     callback: MethodName<this>,
     payload?: T,
@@ -207,12 +214,12 @@ export class Agent<Env = unknown, State = unknown> {
     return this.#open.queue.removeAll(callback);
   }
 
-  /** Retries an item whose attempts have all failed. */
+  /** Starts an item again whose attempts have all failed. */
   retryQueued(id: string): boolean {
     return this.#open.queue.retry(id);
   }
 
-  /** Returns an item, or all items without an id; failed ones included. */
+  /** Returns the item with this id, or all items without an id. Failed items are included. */
   getQueue<T = unknown>(id: string): QueueItem<T> | undefined;
   getQueue<T = unknown>(): QueueItem<T>[];
   getQueue<T>(id?: string): QueueItem<T> | undefined | QueueItem<T>[] {
@@ -229,7 +236,7 @@ export class Agent<Env = unknown, State = unknown> {
     );
   }
 
-  /** Accepts work that runs once: a repeat with the same key or id returns the first submission. */
+  /** Accepts work that runs only one time: a second submission with the same key or id returns the first. */
   async submit<T = unknown>(
     method: MethodName<this>,
     payload?: T,
@@ -291,7 +298,8 @@ export class Agent<Env = unknown, State = unknown> {
 
   /**
    * Sends a webhook, signed if there is a secret, and retries it for days. Up to three secrets each add a signature,
-   * so that receivers can change from one to the next. Resolves with the webhook's id when it is stored.
+   * so that receivers can change from one secret to the next. Resolves with the webhook's id when the webhook is
+   * stored.
    */
   async webhook(
     url: string | URL,
@@ -331,7 +339,7 @@ export class Agent<Env = unknown, State = unknown> {
     return found;
   }
 
-  /** Handles a request to the agent. Called before any other method. */
+  /** Handles a request to the agent. The runtime calls it before the agent's other request methods. */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     return this.onRequest(requestOf(input, init));
   }

@@ -28,7 +28,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Error of the binding for repositories. */
+/** The error that the binding for repositories throws. */
 export class ArtifactsError extends ApiError {
   override readonly name = "ArtifactsError";
 }

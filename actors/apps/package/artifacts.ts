@@ -24,7 +24,7 @@ export type Namespace = Camelized<z.output<typeof WireNamespace>>;
 /** A repository in a list. */
 export type Repo = Camelized<z.output<typeof WireRepo>>;
 export type ArtifactsUsage = Camelized<z.output<typeof WireStored>>;
-/** A new repository, with a token for git that is shown only once. */
+/** A new repository, with a git token that no later call returns. */
 export type CreatedRepo = Camelized<z.output<typeof WireCreated>>;
 
 export interface Artifacts extends RestBinding {
@@ -44,16 +44,19 @@ export interface Artifacts extends RestBinding {
   }): Promise<Page & { repos: Repo[] }>;
   /** Returns false if it did not exist. */
   delete(name: string): Promise<boolean>;
-  /** Imports a public repository. `info()` of the new one reports the progress. */
+  /** Imports a public repository. `info()` of the new repository reports the progress. */
   import(what: {
     source: { url: string; branch?: string; depth?: number };
     target: { name: string; opts?: { readOnly?: boolean } };
   }): Promise<CreatedRepo>;
   /** Returns the bytes that the account's repositories use, and their limit. */
   usage(): Promise<ArtifactsUsage>;
-  /** Returns the binding for another namespace that trunkline.jsonc binds. Other namespaces throw FORBIDDEN. */
+  /**
+   * Returns the binding for another namespace that trunkline.jsonc binds. For any other namespace, calls throw
+   * FORBIDDEN.
+   */
   in(namespace: string): Artifacts;
-  /** The namespaces that trunkline.jsonc binds. `list` shows only the binding's own. */
+  /** The namespaces that trunkline.jsonc binds. `list` shows only the binding's own namespace. */
   readonly namespaces: {
     create(name: string): Promise<Namespace>;
     get(name: string): Promise<Namespace>;
@@ -61,7 +64,7 @@ export interface Artifacts extends RestBinding {
       limit?: number;
       cursor?: string;
     }): Promise<Page & { namespaces: Namespace[] }>;
-    /** Deletes an empty namespace. Returns false if it did not exist. */
+    /** Deletes an empty namespace. Returns false if the namespace did not exist. */
     delete(name: string): Promise<boolean>;
   };
 }
@@ -77,7 +80,9 @@ export type MintedToken = Camelized<z.output<typeof MintedRepoToken>>;
 export type NewCommit = z.input<typeof CommitFiles>;
 export type MadeCommit = Camelized<z.output<typeof CommittedFiles>>;
 
-/** A `ref` is a branch, a tag, a whole ref such as refs/heads/main, the id of a commit, or HEAD. */
+/**
+ * A repository. In its methods, `ref` is a branch, a tag, a full ref such as refs/heads/main, a commit id, or HEAD.
+ */
 export interface ArtifactsRepo extends Disposable {
   readonly name: string;
   info(): Promise<RepoDetails>;
@@ -115,7 +120,7 @@ export interface ArtifactsRepo extends Disposable {
   /** Creates a commit with all changes or none. Throws BRANCH_MOVED if the branch is not at `expected`. */
   createCommit(commit: NewCommit): Promise<MadeCommit>;
 
-  /** Creates a token that opens this repository for git. */
+  /** Creates a token with which git can access this repository. */
   createToken(scope?: "read" | "write", ttl?: number): Promise<MintedToken>;
   listTokens(options?: {
     state?: "active" | "expired" | "revoked" | "all";

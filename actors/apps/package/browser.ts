@@ -9,11 +9,11 @@ import type { ScreenshotRequest } from "../../../schemas/rendering/http/screensh
 import type { Camelized } from "./camel-case.ts";
 import type { RestBinding } from "./rest-binding.ts";
 
-/** A page by `url`, `html` or `files`, or several `sources`, with `pdfOptions`. */
+/** A page given by `url`, `html` or `files`, or several `sources`, with `pdfOptions`. */
 export type PdfInput = z.input<typeof PdfRequest>;
-/** A page by `url`, `html` or `files`, with `screenshotOptions` and an optional `selector` of one element. */
+/** A page given by `url`, `html` or `files`, with `screenshotOptions` and an optional `selector` of one element. */
 export type ScreenshotInput = z.input<typeof ScreenshotRequest>;
-/** A page by `url`, `html` or `files`, with the parameters of the call. */
+/** A page given by `url`, `html` or `files`, with the parameters of the call. */
 export type PageInput<N extends PageCallName> = z.input<(typeof PAGE_CALLS)[N]["request"]>;
 export type PageResult<N extends PageCallName> = z.output<(typeof PAGE_CALLS)[N]["result"]>;
 export type CrawlInput = z.input<typeof CrawlRequest>;
@@ -32,17 +32,20 @@ export interface Browser extends RestBinding {
   screenshot(page: ScreenshotInput): Promise<Uint8Array<ArrayBuffer>>;
   /** Returns the HTML after rendering. */
   content(page: PageInput<"content">): Promise<PageResult<"content">>;
-  /** Returns Markdown, with YAML front matter if the page has a title. */
+  /** Returns the page as Markdown, with YAML front matter if the page has a title. */
   markdown(page: PageInput<"markdown">): Promise<PageResult<"markdown">>;
-  /** Returns absolute addresses, in document order. */
+  /** Returns the page's links as absolute URLs, in document order. */
   links(page: PageInput<"links">): Promise<PageResult<"links">>;
   /** Returns text, HTML, attributes and positions of the elements that each selector in `elements` matches. */
   scrape(page: PageInput<"scrape">): Promise<PageResult<"scrape">>;
-  /** Returns several formats of one load of the page; the image is base64 text. */
+  /** Loads the page one time and returns it in several formats. The image is base64 text. */
   snapshot(page: PageInput<"snapshot">): Promise<PageResult<"snapshot">>;
-  /** Returns data that satisfies the schema. Throws JSON_NOT_EXTRACTED if no model returned such data. */
+  /**
+   * Returns data extracted from the page that satisfies the schema. Throws JSON_NOT_EXTRACTED if no model returned
+   * such data.
+   */
   json(page: PageInput<"json">): Promise<PageResult<"json">>;
-  /** Returns the tree; null if `root` matches nothing. */
+  /** Returns the accessibility tree, or null if `root` matches nothing. */
   accessibilityTree(page: PageInput<"accessibilityTree">): Promise<PageResult<"accessibilityTree">>;
   /** Resolves with the crawl's id. */
   startCrawl(crawl: CrawlInput): Promise<string>;

@@ -3,7 +3,7 @@ import { errorFrame, resultFrame } from "./frames.ts";
 
 export interface CallableMetadata {
   description?: string;
-  /** The method gets a `StreamingResponse` as its first argument and writes its answer there. */
+  /** If true, the method gets a `StreamingResponse` as its first argument and writes its answer to it. */
   streaming?: boolean;
 }
 
@@ -11,7 +11,7 @@ type Method = (...args: never[]) => unknown;
 
 const marked = new WeakMap<object, CallableMetadata>();
 
-/** Use `@callable()` before a method, or `callable()(Class.prototype.method)` without decorators. */
+/** Marks a method. Use `@callable()` before a method, or `callable()(Class.prototype.method)` without decorators. */
 export function callable(metadata: CallableMetadata = {}) {
   return function mark<T extends Method>(method: T, _context?: unknown): T {
     marked.set(method, metadata);

@@ -18,13 +18,13 @@ export interface ConnectionContext {
 }
 
 export interface Connection<State = unknown> {
-  /** Chosen by the client, or generated. */
+  /** The connection's id, chosen by the client or generated. */
   readonly id: string;
   readonly uri: string;
   /** The agent's name. */
   readonly server: string;
   readonly tags: readonly string[];
-  /** Stored with the socket, so that it survives moves of the agent. */
+  /** The state is stored with the socket, so it remains when the agent moves to another host. */
   readonly state: State | null;
   setState(state: State | null | ((before: State | null) => State | null)): State | null;
   send(message: WebSocketMessage): void;
@@ -33,7 +33,7 @@ export interface Connection<State = unknown> {
   readonly readyState: number;
 }
 
-/** The runtime as a connection needs it. */
+/** The interface of the runtime for a connection. */
 interface ConnectionKeeper {
   readonly agentName: string;
   send(connection: AgentConnection, frame: string | Uint8Array, isState: boolean): void;
@@ -102,7 +102,7 @@ export class AgentConnection implements Connection {
   }
 
   send(message: WebSocketMessage): void {
-    // As with every WebSocket, messages to a closed connection are lost.
+    // Messages to a closed connection are lost, as with every WebSocket.
     if (this.#readyState === OPEN) this.#keeper.send(this, toFrame(message), false);
   }
 
@@ -124,13 +124,15 @@ export class AgentConnection implements Connection {
     this.#keeper.close(this, code, String(reason));
   }
 
-  /** Marks the connection as closed, because the gateway has lost it. */
+  /** Marks the connection as closed, because the gateway no longer has its socket. */
   end(): void {
     this.#readyState = CLOSED;
   }
 }
 
-/** Bytes are copied, because the caller may overwrite its buffer before they are sent. */
+/**
+ * Converts a message to a frame. Copies bytes, because the caller may overwrite its buffer before the frame is sent.
+ */
 export function toFrame(message: unknown): string | Uint8Array {
   if (typeof message === "string") return message;
   if (message instanceof ArrayBuffer) return new Uint8Array(message.slice(0));

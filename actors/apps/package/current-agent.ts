@@ -1,4 +1,4 @@
-/** Tracks which agent's code is running and for which request, across calls and awaits. */
+/** Tracks which agent's code is running and for which request. The information follows calls and awaits. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Agent } from "./agent.ts";
 import type { AgentRuntime, Block } from "./agent-runtime.ts";
@@ -9,9 +9,9 @@ export interface Running {
   open?: AgentRuntime;
   connection?: Connection | undefined;
   request?: Request | undefined;
-  /** The critical section of `open` that the code runs in. */
+  /** The critical section of the agent `open` in which the code runs. */
   block?: Block | undefined;
-  /** Set in an app's entry for an upgrade request, which may be accepted. */
+  /** True in an app's entry if the request asks for an upgrade, so that the app may accept it. */
   isUpgrade?: boolean;
 }
 
@@ -23,7 +23,8 @@ export interface CurrentAgent<T> {
 }
 
 const storage = new AsyncLocalStorage<Running>();
-// App code could change the class and read what is stored here.
+// The methods are fixed on the object, because app code could change them on the class and read the values stored
+// here.
 for (const name of ["getStore", "run", "enterWith", "exit"] as const) {
   Object.defineProperty(storage, name, { value: storage[name].bind(storage) });
 }

@@ -1,4 +1,4 @@
-/** Describes a value in an error's words. */
+/** Describes a value for an error message. */
 export function describe(value: unknown): string {
   if (value === null || typeof value !== "object") return String(value);
   return `a ${value.constructor?.name ?? "bare object"}`;

@@ -21,15 +21,15 @@ type ClientFrame =
   | { type: "state"; state: unknown }
   | { type: "call"; id: string; method: string; args: unknown[] };
 
-/** Reads a client's frame; undefined when it is for the agent's own `onMessage`. */
+/** Parses a client's frame. Returns undefined if the frame is for the agent's own `onMessage`. */
 export function readClientFrame(frame: string | Uint8Array): ClientFrame | undefined {
-  // Most messages of apps are not JSON objects and need not be parsed.
+  // Most messages of apps are not JSON objects, so this check avoids parsing them.
   if (typeof frame !== "string" || !/^\s*\{/.test(frame)) return undefined;
   let read: Record<string, unknown>;
   try {
     read = JSON.parse(frame) as Record<string, unknown>;
   } catch {
-    // It is not one of the protocol's frames.
+    // The frame is not valid JSON, so it is not one of the protocol's frames.
     return undefined;
   }
   if (read.type === FRAME.state && "state" in read) return { type: "state", state: read.state };

@@ -1,4 +1,4 @@
-/** Access to agents: a namespace in `env` for each class, with stubs whose methods run where the agent is. */
+/** Access to agents: for each class, `env` has a namespace. Its stubs have methods that run on the agent's host. */
 import { AGENT_NAME_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import type { Agent } from "./agent.ts";
 import { running } from "./current-agent.ts";
@@ -14,7 +14,7 @@ export interface AgentId {
 // biome-ignore lint/suspicious/noExplicitAny: of any environment and state.
 type AnyAgent = Agent<any, any>;
 
-/** A remote agent: each public method as an asynchronous method. */
+/** A stub of a remote agent: it has each public method of the agent as an asynchronous method. */
 export type AgentStub<T = AnyAgent> = {
   [K in keyof T as T[K] extends (...args: never[]) => unknown ? K : never]: T[K] extends (
     ...args: infer Args
@@ -40,7 +40,7 @@ const acceptances = new WeakMap<Response, Acceptance>();
 export const acceptanceOf = (response: unknown): Acceptance | undefined =>
   response instanceof Response ? acceptances.get(response) : undefined;
 
-/** Names that generic code reads from any value. On a stub, they are no methods. */
+/** Names that generic code reads from any value. A stub has no methods with these names. */
 const NO_METHODS = new Set(["then", "catch", "finally", "toJSON", "constructor", "prototype"]);
 
 export const isAgentName = (name: unknown): name is string =>
@@ -86,7 +86,7 @@ export class AgentNamespace<T = AnyAgent> {
     return this.stub(name, undefined);
   }
 
-  /** Returns a stub. `props` go to `onStart` if a call of this stub starts the agent. */
+  /** Returns a stub. If a call through this stub starts the agent, `onStart` gets `props`. */
   stub(name: string, props: unknown): AgentStub<T> {
     const id = this.idFromName(name);
     const known: Record<string, unknown> = {
@@ -120,7 +120,7 @@ export class AgentNamespace<T = AnyAgent> {
       );
     }
     const response = new Response(null);
-    // The web's Response class refuses the status 101.
+    // Sets the status afterwards, because the web's Response class refuses the status 101.
     Object.defineProperty(response, "status", { value: 101 });
     acceptances.set(response, { className: this.#className, name, request, props });
     return response;

@@ -1,4 +1,6 @@
-/** Errors of the platform that user code may get, with the refusal that an outside caller gets. */
+/**
+ * An error of the platform that user code may receive, with the code of the refusal that an outside caller receives.
+ */
 
 export class AgentRefusal extends Error {
   /** A code of schemas/errors.ts. */
@@ -11,7 +13,7 @@ export class AgentRefusal extends Error {
   }
 }
 
-/** A statement that the database refused. */
+/** The error for a statement that the database refused. */
 export class SqlError extends Error {
   readonly query: string;
 

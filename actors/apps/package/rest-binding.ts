@@ -3,13 +3,13 @@
 export interface RestBinding {
   readonly namespace: string | undefined;
   /**
-   * Makes any call of the API that the binding permits. `path` is relative to the account, such as
-   * `/artifacts/usage`. Repositories are accessible in the binding's own namespace only.
+   * Calls any operation of the API that the binding permits. `path` is relative to the account, such as
+   * `/artifacts/usage`. Only repositories in the binding's own namespace are accessible.
    */
   fetch(path: string, init?: RequestInit): Promise<Response>;
 }
 
-/** Has a cursor if there are more entries; the last page has the total. */
+/** One page of a list. It has a cursor if there are more entries. The last page has the total. */
 export interface Page {
   cursor?: string;
   total?: number;

@@ -1,7 +1,7 @@
 /** Retries with growing pauses. A random part of each pause keeps many callers from retrying at the same moment. */
 import type { RetryOptions } from "./types.ts";
 
-/** Limit of the attempts of `retry` in an app's code, and of the pause between two of them. */
+/** Limit of the attempts of `retry` in an app's code. The limit below is for the pause between two attempts. */
 export const AGENT_RETRY_ATTEMPTS_MAX = 1_000;
 export const AGENT_RETRY_DELAY_MS_MAX = 24 * 3_600_000;
 

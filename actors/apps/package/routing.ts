@@ -9,7 +9,7 @@ export interface AgentOptions {
   props?: unknown;
 }
 
-/** The agent that a request is for, by binding and name. */
+/** The agent that a request addresses, by binding and name. */
 export interface AgentRoute {
   className: string;
   name: string;
@@ -20,11 +20,11 @@ type Hook = (request: Request, route: AgentRoute) => unknown;
 export interface RouteOptions extends AgentOptions {
   /** The path segments before an agent's class; defaults to `agents`. */
   prefix?: string;
-  /** Answers CORS preflight requests with these headers; `true` permits every origin. */
+  /** `true` permits every origin. An object contains the headers with which CORS preflight requests are answered. */
   cors?: boolean | Record<string, string>;
   /**
-   * Runs before a socket is opened, or before any other request. It may answer instead of the agent, or change the
-   * request.
+   * `onBeforeConnect` runs before a socket is opened, `onBeforeRequest` before any other request. Each may answer
+   * instead of the agent, or change the request.
    */
   onBeforeConnect?: Hook;
   onBeforeRequest?: Hook;

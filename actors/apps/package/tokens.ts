@@ -34,9 +34,9 @@ export function verifyThrough(identifier: IdentifyToken): void {
 }
 
 /**
- * Identifies an API token or OAuth access token, or the one of a request's `Authorization: Bearer`. Returns null when
- * there is none or it is not valid. Anybody may have a token, so the app must decide which accounts, people or
- * clients it admits.
+ * Identifies the owner of an API token or OAuth access token, given as text or as a request with `Authorization:
+ * Bearer`. Returns null if the token is missing or invalid. Anybody may own a token, so the app must check which
+ * accounts, people or clients it admits.
  */
 export async function verifyToken(
   from: string | Request | null | undefined,
@@ -52,8 +52,8 @@ function bearerOf(request: Request | null | undefined): string | undefined {
 }
 
 /**
- * Returns whether both are equal, as UTF-8 text or as bytes, in constant time: for signatures and other secrets of
- * any length. The time does not reveal how much of a guess was right.
+ * Returns whether two values are equal, as UTF-8 text or as bytes. The comparison takes constant time for values of
+ * any length, so its time does not reveal how much of a guess was right. Use it for signatures and other secrets.
  */
 export function timingSafeEqual(
   one: string | ArrayBuffer | ArrayBufferView,
@@ -62,7 +62,7 @@ export function timingSafeEqual(
   return isSame(hashOf(one), hashOf(other));
 }
 
-/** A digest has the same length for any text. */
+/** Compares digests, because they have the same length for any text. */
 function hashOf(value: string | ArrayBuffer | ArrayBufferView): Buffer {
   if (typeof value === "string") return createHash("sha256").update(value).digest();
   const isView = ArrayBuffer.isView(value);

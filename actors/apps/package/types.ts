@@ -13,7 +13,7 @@ export interface AgentClassOptions {
   serialTurns?: boolean;
   /** Default number of attempts of `retry`, the queue and schedules. */
   retry?: RetryOptions;
-  /** False: clients do not receive the agent's name, which its address may not reveal. */
+  /** If false, clients do not receive the agent's name. The agent's address may not reveal the name. */
   sendIdentityOnConnect?: boolean;
 }
 
@@ -41,8 +41,8 @@ export interface Schedule<T = unknown> {
 export interface ScheduleOptions {
   retry?: RetryOptions;
   /**
-   * Returns an existing schedule with the same callback and payload instead of a new one, whatever its delay or date.
-   * It is the default for cron and intervals if the expression or interval is equal too.
+   * Returns an existing schedule with the same callback and payload instead of creating one, whatever its delay or
+   * date. For cron expressions and intervals this is the default, if the expression or interval is also the same.
    */
   idempotent?: boolean;
 }
@@ -98,7 +98,7 @@ export interface SubmitOptions {
   submissionId?: string;
   idempotencyKey?: string;
   metadata?: unknown;
-  /** Without it, a submission starts only once: a submission that a crash interrupted stays interrupted. */
+  /** Without retry options, a submission is attempted only once: if a crash interrupts it, it stays interrupted. */
   retry?: RetryOptions;
 }
 

@@ -3,7 +3,9 @@ import { expect } from "chai";
 import { until } from "../../../scripts/testing/until.ts";
 import { MemoryHost } from "./testing/memory-host.ts";
 
-/** The shapes that guides for webhooks in the field use: what they call must be there, and do what they say. */
+/**
+ * Code as in common webhook guides. The platform must offer everything that such code calls, with the same behaviour.
+ */
 const CODE = `
 import { Agent, callable, getAgentByName, routeAgentRequest } from "trunkline/agents";
 

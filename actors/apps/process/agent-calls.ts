@@ -1,4 +1,4 @@
-/** Calls of agents by app code, through the host, which knows where each agent is. */
+/** Sends app code's calls of agents through the host, which knows where each agent is. */
 import { deserialize, serialize } from "node:v8";
 import { running } from "../package/current-agent.ts";
 import type { AgentCalls } from "../package/namespace.ts";
@@ -33,7 +33,10 @@ export function agentCalls(className: string, link: HostLink, bytesMax: number):
   };
 }
 
-/** Returns the agent whose code calls. Its call is sent after its writes are durable. */
+/**
+ * Returns the calling agent, and the record that the call waits for: the call is sent after the agent's writes are
+ * durable.
+ */
 function caller() {
   const { open } = running() ?? {};
   return open && { number: open.number, after: open.gate.after() };

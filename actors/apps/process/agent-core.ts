@@ -35,7 +35,7 @@ export interface AgentCore extends AgentRuntime {
   call(name: string, ...args: unknown[]): Promise<unknown>;
   /** Runs `work` as code of this agent. */
   runAs<T>(what: Omit<Running, "open">, work: () => T): T;
-  /** Resolves when work that was due at `dueAt` may begin. */
+  /** Resolves when work that was due at `dueAt` may begin. Its begin is then stored if needed. */
   markBegun(dueAt: number): Promise<void>;
   /** Reports an error to the app's `onError`. */
   report(error: unknown, connection?: AgentConnection): Promise<void>;

@@ -1,5 +1,6 @@
 /**
- * SQL on one agent's database: user statements, guarded and with checked values, and the platform's own statements.
+ * Runs SQL on one agent's database: user statements, which are guarded and whose values are checked, and the
+ * platform's own statements.
  */
 import { constants, DatabaseSync, type StatementSync } from "node:sqlite";
 import type { QueryRows } from "../../../schemas/apps/agent-inspection.ts";
@@ -18,9 +19,9 @@ interface Prepared {
 
 /** Limit of the prepared statements that are cached; an app has a few dozen. */
 const STATEMENTS_MAX = 200;
-/** The size of the write-ahead file is checked after this many statements, also during a turn. */
+/** After this many statements, the size of the write-ahead file is checked, even during a turn. */
 const STATEMENTS_UNREAD_MAX = 256;
-/** Pages reserved for the platform's own tables, for when user code has used up its room. */
+/** Pages that are reserved for the platform's own tables. They are used when user code has used up its own limit. */
 const OWN_PAGES = 4_096;
 const SCHEMA_ACTIONS = new Set([
   constants.SQLITE_ALTER_TABLE,
@@ -31,7 +32,7 @@ const SCHEMA_ACTIONS = new Set([
   constants.SQLITE_DROP_VIEW,
   constants.SQLITE_DROP_VTABLE,
 ]);
-/** Taken before app code runs, so that app code cannot replace the guard. */
+/** Saved before app code runs, so that app code cannot replace the function that sets the guard. */
 const setAuthorizer = Function.prototype.call.bind(DatabaseSync.prototype.setAuthorizer) as (
   database: DatabaseSync,
   callback: (action: number, first: string | null, second: string | null) => number,
@@ -45,7 +46,7 @@ export class AgentDatabase {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, Prepared>();
   readonly #ownStatements = new Map<string, StatementSync>();
-  /** Called after user SQL, which may have written something. */
+  /** Called after user SQL, because it may have written something. */
   readonly #touched: () => void;
   #isOwn = false;
   #isPreparing = false;
@@ -73,7 +74,7 @@ export class AgentDatabase {
     });
   }
 
-  /** Returns a record of the changes since the last one: see PageLog. */
+  /** Returns a record of the changes since the last record: see PageLog. */
   take(): Uint8Array | undefined {
     return this.#asOwn(() => this.log.take());
   }
@@ -120,8 +121,8 @@ export class AgentDatabase {
   }
 
   /**
-   * Runs the platform's own SQL. It has room past the limit, so that an agent with a full database can still be
-   * emptied.
+   * Runs the platform's own SQL. It may use pages past the app's limit, so that an agent with a full database can
+   * still delete its data.
    */
   own(sql: string, ...values: SqlValue[]): SqlRow[] {
     this.#mustBeOpen();
@@ -143,7 +144,8 @@ export class AgentDatabase {
   }
 
   /**
-   * Runs a statement of the platform that stores values of app code. They get no more room than the app's own SQL.
+   * Runs a statement of the platform that stores values of app code. The values may not exceed the limit for the
+   * app's own SQL.
    */
   keep(sql: string, ...values: SqlValue[]): SqlRow[] {
     this.#mustBeOpen();
@@ -163,7 +165,8 @@ export class AgentDatabase {
   }
 
   /**
-   * Runs `work` in a transaction, synchronously: nothing runs in between, and everything is undone if `work` throws.
+   * Runs `work` in a transaction, synchronously: no other code runs in between, and all changes are undone if `work`
+   * throws.
    */
   transaction<T>(work: () => T): T {
     this.#mustBeOpen();
@@ -174,7 +177,8 @@ export class AgentDatabase {
     try {
       const result = work();
       if (result instanceof Promise) {
-        // The caller learns only that the function was asynchronous; a later rejection of it is ignored.
+        // The thrown error reports only that the function was asynchronous. A later rejection of its promise is
+        // ignored.
         result.catch(() => undefined);
         throw new TypeError("Cannot commit the transaction: its function is asynchronous");
       }
@@ -184,7 +188,7 @@ export class AgentDatabase {
     } finally {
       this.#depth -= 1;
       const undo = isDone ? "" : `ROLLBACK TO ${savepoint};`;
-      // A full database may have rolled the transaction back already.
+      // If the database was full, SQLite may have rolled the transaction back already.
       if (this.#database.isTransaction) {
         this.#asOwn(() => this.#database.exec(`${undo} RELEASE ${savepoint}`));
       }
@@ -246,7 +250,7 @@ export class AgentDatabase {
       );
     }
     const all = () => statement.all(...values) as SqlRow[];
-    // VACUUM copies every table, the platform's included.
+    // VACUUM copies every table, including the platform's tables, so it runs with the platform's rights.
     const rows = VACUUM.test(statement.sourceSQL) ? this.#asOwn(all) : all();
     if (this.#hasNewSchema) {
       this.#hasNewSchema = false;
@@ -339,7 +343,7 @@ export class AgentDatabase {
 
 const isFull = (error: unknown) => (error as { errcode?: number }).errcode === SQLITE_FULL;
 
-/** White space, comments and semicolons. */
+/** Returns whether the text has only white space, comments and semicolons. */
 function isEmptySql(sql: string): boolean {
   return /^(?:[\s;]|--[^\n]*(?:\n|$)|\/\*[\s\S]*?(?:\*\/|$))*$/.test(sql);
 }

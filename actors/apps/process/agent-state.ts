@@ -27,7 +27,7 @@ export class AgentState {
     return this.#json;
   }
 
-  /** Sets the state for the agent's own code. */
+  /** Sets the state for the agent's own code. Throws if that code runs for a read-only connection. */
   setByCode(state: unknown): void {
     const { connection, open } = running() ?? {};
     const by = open === this.#agent ? (connection as AgentConnection | undefined) : undefined;
@@ -61,11 +61,12 @@ export class AgentState {
       this.#value = JSON.parse(kept);
       return;
     }
-    // The constructor itself reads the state: `initialState` is not known yet.
+    // While the constructor runs, `initialState` is not known yet, so a read in the constructor does not count as the
+    // first.
     const instance = this.#agent.instance as AnyAgent | undefined;
     this.#isRead = instance !== undefined;
     const initialState: unknown = instance?.initialState;
-    // The initial state may contain a time or an id, so the first one that is seen stays.
+    // The initial state may contain a time or an id, so its first value is stored and used from then on.
     if (initialState !== undefined) this.#keep(initialState);
   }
 

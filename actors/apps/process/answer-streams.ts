@@ -1,5 +1,5 @@
 /**
- * Answers that are sent before their bodies are complete. The rest is read only when it is pulled, so that an app
+ * Answers that are sent before their bodies are complete. The rest of a body is read only on request, so that an app
  * writes no faster than the client reads.
  */
 
@@ -12,7 +12,7 @@ import { type BodyRead, bytesOf, heardLater, refuseBody, type UnreadBody } from 
 
 /** The agent or entry that writes the answer. */
 export interface StreamMaker {
-  /** Called for each pulled part, and once with the end unless the reader left before. */
+  /** Called for each requested part, and one time with the end, unless the reader has stopped before. */
   say(stream: number, part: StreamPart): void;
   failed(error: unknown): void;
 }
@@ -21,7 +21,7 @@ interface Made extends UnreadBody {
   maker: StreamMaker;
   /** Reads the next chunk, in the context of the code that writes the answer. */
   read(): Promise<BodyRead>;
-  /** Bytes that were read but are in no part yet. */
+  /** Bytes that were read but have not been sent in a part. */
   left: Uint8Array;
   isPulled: boolean;
   ended(): void;
@@ -35,7 +35,7 @@ export class AnswerStreams {
   readonly #sayGone: (stream: number) => void;
   #last = 0;
 
-  /** `sayGone` is called when a pulled stream no longer exists here. */
+  /** `sayGone` is called when a requested stream does not exist here. */
   constructor(sayGone: (stream: number) => void) {
     this.#sayGone = sayGone;
   }
@@ -57,7 +57,7 @@ export class AnswerStreams {
     return { stream: this.#last, ended: ended.promise };
   }
 
-  /** A stream that is being pulled already answers only once. */
+  /** Reads and sends the next part. A second request during the first is ignored, so each part is sent one time. */
   async pull(stream: number): Promise<void> {
     const made = this.#streams.get(stream);
     if (made === undefined) return this.#sayGone(stream);
@@ -97,7 +97,7 @@ export class AnswerStreams {
   }
 }
 
-/** Resolves with all bytes that are ready as soon as there are any; with undefined at the end. */
+/** Resolves with all bytes that are ready, waiting only for the first bytes. Resolves with undefined at the end. */
 async function readPart(made: Made): Promise<Uint8Array | undefined> {
   const parts = [made.left];
   let bytes = made.left.length;
@@ -113,8 +113,8 @@ async function readPart(made: Made): Promise<Uint8Array | undefined> {
 }
 
 /**
- * Returns undefined at the end. If `isThere`, it also returns undefined before a chunk that is not ready or fails;
- * the next pull then gets that chunk.
+ * Reads one more chunk; returns undefined at the end. With `isThere`, some bytes have been read already. Then it also
+ * returns undefined if the next chunk is not ready or has failed, and the next request gets that chunk.
  */
 async function readMore(made: Made, isThere: boolean): Promise<Uint8Array | undefined> {
   try {
@@ -126,7 +126,7 @@ async function readMore(made: Made, isThere: boolean): Promise<Uint8Array | unde
   }
 }
 
-/** The rest waits for the next pull. */
+/** Returns one part. The remaining bytes wait for the next request. */
 function takePart(made: Made, all: Uint8Array): Uint8Array {
   made.left = all.subarray(APP_STREAM_PART_BYTES_MAX);
   return new Uint8Array(all.subarray(0, APP_STREAM_PART_BYTES_MAX));

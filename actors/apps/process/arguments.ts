@@ -1,14 +1,12 @@
-/**
- * Computes the arguments of an app's process, so that it can read its code and write its databases, and nothing else.
- */
+/** Computes the arguments of an app's process, so that it can only read its code and write its databases. */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { APP_HEAP_MB_MAX } from "../../../schemas/apps/limits.ts";
 import { moduleBeside } from "../../../schemas/module-beside.ts";
 
 /**
- * The heap size at which V8 first collects old objects. With V8's default of a few MB, a busy app collected every 200
- * events, which took a tenth of its processor time.
+ * The heap size at which V8 first collects old objects. V8's default is a few MB. With it, a busy app collected
+ * garbage every 200 events, which took a tenth of its processor time.
  */
 const HEAP_MB_FIRST = 64;
 
@@ -16,8 +14,8 @@ export interface ProcessFolders {
   /** The folder with the bundle; read only. */
   bundleFolder: string;
   /**
-   * The folder for open databases of this process only: best in memory, because its contents need not outlive the
-   * process.
+   * The folder for the open databases of this process only. It should be in memory, because its files need not
+   * outlive the process.
    */
   workFolder: string;
   heapMb?: number;
@@ -65,12 +63,12 @@ export function processArguments({
         "--disallow-code-generation-from-strings",
         "--no-addons",
         "--no-experimental-webstorage",
-        // A signal would open the debugger's port.
+        // The signal SIGUSR1 would open the debugger's port.
         "--disable-sigusr1",
         "--disable-warning=ExperimentalWarning",
         "--disable-warning=SecurityWarning",
       ],
-      // The process gets nothing of the host's environment. Its time zone is the same on every host.
+      // The process inherits no environment variables of the host. Its time zone is the same on every host.
       env: { TZ: "UTC" },
       cwd: workFolder,
       serialization: "advanced",

@@ -30,7 +30,7 @@ function documented({ document }: ArtifactsWorld) {
   );
 }
 
-/** Every method, with all that may be said to it; whether it is granted is no matter here. */
+/** Calls every method with all of its options. Whether the host grants the call does not matter here. */
 const calls = (artifacts: Artifacts): (() => Promise<unknown>)[] => [
   () => artifacts.usage(),
   () => artifacts.namespaces.create("space"),
@@ -114,7 +114,7 @@ describe("artifactsBinding", function () {
       "space",
     );
     for (const call of calls(artifacts)) await tried(call);
-    // `jurisdiction` has a single value, which is also its default.
+    // `jurisdiction` counts as used: it has only one value, which is also its default.
     used.get("createNamespace")?.add("jurisdiction");
     const asRead = (all: Iterable<readonly [string, Iterable<string>]>) =>
       Object.fromEntries(Array.from(all, ([name, said]) => [name, [...said].sort()]));

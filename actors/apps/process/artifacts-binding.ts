@@ -12,7 +12,7 @@ import { camelized } from "../package/camel-case.ts";
 import { artifactsRepo } from "./artifacts-repo.ts";
 import { errorReader, pageOf, type RestCalls, type RestDoor, restCalls } from "./rest-binding.ts";
 
-/** Names of error numbers that differ between this part of the API and others. */
+/** Error numbers that have other names in this part of the API than elsewhere. */
 const NAMES = {
   10100: "INVALID_INPUT",
   10101: "INVALID_REPO_NAME",
@@ -67,7 +67,10 @@ export function artifactsBinding(door: RestDoor, namespace: string): Artifacts {
 
 const callsOf = (door: RestDoor) => restCalls(door, errorReader(ArtifactsError, NAMES));
 
-/** The first repository creates the namespace that a binding names; until then its list is empty. */
+/**
+ * Returns an empty list if the namespace does not exist yet. The first repository creates the namespace that a
+ * binding names.
+ */
 function noneOfUnknown(error: unknown) {
   if (error instanceof ArtifactsError && error.status === 404) {
     return { result: [], info: { total_count: 0 } };

@@ -1,4 +1,4 @@
-/** One repository in the binding for app code. */
+/** One repository, as the binding for app code offers it. */
 import type { z } from "zod";
 import type {
   CommittedFiles,
@@ -27,7 +27,7 @@ export function artifactsRepo(calls: RestCalls, place: Place): ArtifactsRepo {
     ...settings(calls, place),
     ...content(calls, place),
     ...tokens(calls, place),
-    // The object holds nothing. This method exists for code that says `using`.
+    // The object holds no resources. This method exists for code that declares it with `using`.
     [Symbol.dispose]() {},
   });
 }
@@ -141,7 +141,7 @@ function tokens(
 
 const step = encodeURIComponent;
 
-/** Throws if the repository itself is missing. */
+/** Returns null if the object in the repository does not exist. Throws if the repository itself does not exist. */
 async function orNull<T>(what: string, work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();

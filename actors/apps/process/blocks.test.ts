@@ -64,7 +64,7 @@ describe("an app's process: blockConcurrencyWhile", function () {
     const key = "Blocked/overlap";
     await host.invoke(key, "said");
     const overlapping = host.invoke(key, "overlap");
-    // Begun behind it: in the order in which they came.
+    // This call arrives while the sections are active, so it must run after them.
     const waiting = host.invoke(key, "said");
     await host.invoke("Opener/a", "open", "short");
     await host.invoke("Opener/a", "break", "fails");

@@ -28,7 +28,7 @@ export function browserBinding(binding: RestBinding): Browser {
   async function screenshot(page: ScreenshotInput): Promise<never> {
     const response = await rendered("screenshot", page);
     const asText = page.screenshotOptions?.encoding === "base64";
-    // The overloads say which of the two types it is.
+    // The type of the result depends on the input; the overloads of `screenshot` declare both types.
     return (asText ? await response.text() : await bytesOf(response)) as never;
   }
   const read =

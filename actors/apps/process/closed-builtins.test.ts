@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { REPOSITORY } from "../../../scripts/tools.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";
 
-/** Uses of modules that libraries make while they load. */
+/** Code that libraries commonly run with built-in modules while they load. */
 const LIBRARY = `
 import fs, { promises, readFile as read } from "node:fs";
 import * as http from "http";
@@ -98,7 +98,7 @@ describe("closed built-in modules", function () {
     const script = join(REPOSITORY, "scripts/describe-builtins/main.ts");
     const { stdout } = await promisify(execFile)(process.execPath, [script]);
     const stored = await readFile(join(import.meta.dirname, "closed-builtins.jsonl"), "utf8");
-    // Constants of the operating system differ between platforms.
+    // Constants of the operating system have different values on different platforms, so their values are ignored.
     const names = (text: string) => text.replaceAll(/-?\d+|"EOL":"[^"]*"/g, "0");
     expect(names(stdout)).to.equal(names(stored));
   });

@@ -1,7 +1,7 @@
 /**
- * Stubs in place of built-in modules that are closed to apps. Libraries import such modules for work that an app
- * never asks of them, so an import is no error, but a use is. The shapes come from a file. Real modules are never
- * loaded here, because loading them could hand their objects to built-ins that an app has replaced.
+ * Stubs that replace built-in modules closed to apps. Libraries import such modules for work that an app never needs.
+ * So importing one is permitted, but using it throws. The exports of each stub come from a file. The real modules are
+ * never loaded here, because loading them could pass their objects to built-ins that an app has replaced.
  */
 import { readFileSync } from "node:fs";
 import { OPEN_BUILTINS, REPLACED_BUILTINS } from "../../../schemas/apps/open-builtins.ts";
@@ -10,7 +10,7 @@ import { harmlessParts } from "./harmless-builtins.ts";
 /** The exports of a module: a line of closed-builtins.jsonl, which scripts/describe-builtins prints. */
 interface BuiltinShape {
   functions: string[];
-  /** Numbers and texts, and lists and objects of these. */
+  /** Constants: numbers and texts, and lists and objects of these. */
   constants: Record<string, unknown>;
   objects: Record<string, BuiltinShape>;
 }
@@ -25,12 +25,12 @@ export function closedNames(name: string): string[] {
   return [...functions, ...Object.keys(constants), ...Object.keys(objects)];
 }
 
-/** Returns a new copy for each importer, because libraries change what they import. */
+/** Returns a new stub for each importer, because libraries modify the modules that they import. */
 export function closedBuiltin(name: string, importer?: string): object {
   const by = importer === undefined ? "" : `, which ${importer} imports`;
   const refuse = (used: string) => {
     const text = `Cannot use ${used} of node:${name}${by}: apps may use the modules ${USABLE}`;
-    // The error has the code with which Node refuses what its permissions forbid, because some libraries know it.
+    // The error has Node's code for access that its permissions forbid, because some libraries handle this code.
     return Object.assign(new Error(text), { code: "ERR_ACCESS_DENIED" });
   };
   return Object.assign(copyOf(shapes[name] ?? NOTHING, "", refuse), harmlessParts(name));

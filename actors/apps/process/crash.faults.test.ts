@@ -63,7 +63,8 @@ describe("an app's process that is killed at any moment", function () {
               await invoke(begun, key, id, size);
               answered.get(key)?.add(id);
             } catch {
-              // The request is repeated below, as a caller without an answer does.
+              // The call failed because the process was killed. It is repeated below, as a caller without an answer
+              // would do.
             }
             settled += 1;
             if (settled === killAfter) reached.resolve();

@@ -39,7 +39,9 @@ describe("deliveries in an agent's process", function () {
   });
   after(() => host.stop());
 
-  /** In the order of their ids; what became of each, and how many records that took. */
+  /**
+   * Runs the deliveries. Returns their outcomes in the order of their ids, and the number of records that they took.
+   */
   async function delivered(paths: readonly string[], key = `Ledger/a${fresh++}`) {
     await host.invoke(key, "all");
     const before = host.logs.get(key)?.commits ?? 0;

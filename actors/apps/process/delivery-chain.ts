@@ -1,12 +1,12 @@
 /**
- * Deliveries that arrived together. While they succeed quickly and have no outside effect, each follows at once, and
- * all share a record.
+ * Runs deliveries that arrived together. While they succeed quickly and have no effect outside the agent, each starts
+ * directly after the previous one, and all share a record.
  */
 import type { AgentCore } from "./agent-core.ts";
 
 /**
- * Bytes of the deliveries in one record. The next deliveries get another record. It is far below the size of a
- * message, compressed or not.
+ * Limit of the bytes that deliveries change in one record. Later deliveries get another record. The limit is far
+ * below the size of a message, even without compression.
  */
 export const DELIVERIES_UNRECORDED_BYTES_MAX = 256 * 1024;
 
@@ -15,11 +15,14 @@ const now = performance.now.bind(performance);
 
 interface DeliveryTurn {
   turn: number;
-  /** The turn after which this one begins; undefined for the first delivery and for one that came alone. */
+  /**
+   * The turn after which this delivery begins. Undefined for the first delivery of a group and for one that arrived
+   * alone.
+   */
   follows: number | undefined;
-  /** Resolves to whether the answer was 2xx. `say` sends the result. */
+  /** Runs the delivery. Resolves with whether the answer was 2xx, and with `say`, which sends the result. */
   run(): Promise<{ isTaken: boolean; say(options: { isSoon: boolean }): void }>;
-  /** Skips a delivery that has not begun. The host offers it again if it is still due. */
+  /** Skips a delivery that has not begun. The host offers it again later. */
   leaveOut(): void;
 }
 
@@ -46,15 +49,16 @@ export class DeliveryChain {
     const { gate } = this.#agent;
     const { asked } = gate;
     const { isTaken, say } = await run();
-    // Deliveries that arrive together are handled together, so a delivery that follows this one is known by now.
+    // Messages that arrive together are handled together, so a delivery that follows this one is already known now.
     const isFollowed = this.#last.turn !== turn;
-    // The next delivery may start only now. Started earlier, it could be half done when this one's record is written.
+    // The next delivery starts only now. If it started earlier, the record of this one could contain half of its
+    // changes.
     const hasNext = isFollowed && isTaken && gate.asked === asked && this.#hasRoom();
     say({ isSoon: !hasNext });
     resolve(hasNext);
   }
 
-  /** Returns true if no record is wanted or due now. */
+  /** Returns true if no record is being taken and the limits of a shared record are not reached. */
   #hasRoom(): boolean {
     const { gate, database, limits } = this.#agent;
     return (

@@ -95,7 +95,8 @@ describe("an app's process: bounds of due work", function () {
     });
     try {
       const grown = (await own.invoke("Full/plans", "plan", 20_000)) as number;
-      // SQLite would write ten times as much for these rows.
+      // SQLite writes ten times this number of bytes for these rows, so the limit shows that the process does not
+      // keep them all in memory.
       expect(grown).to.be.lessThan(150_000_000);
     } finally {
       await own.stop();
@@ -142,7 +143,7 @@ describe("an app's process: bounds of due work", function () {
   it("a submission that is cancelled makes room at once, whether or not its method listens", async () => {
     const key = "Full/cancelled";
     const ids: string[] = [];
-    // No earlier work has reached its time limit before that.
+    // A new process, in which no earlier work holds a place until its time limit.
     const own = await MemoryHost.start({
       code: CODE,
       agents: [{ binding: "Full", className: "Full" }],

@@ -159,7 +159,7 @@ describe("an app's process: schedules, queue and submissions", function () {
 
     it("an alarm that rings sets the next", async () => {
       const key = fresh();
-      // Work due within ten seconds has an alarm of another kind.
+      // The alarm for work that is due within ten seconds is set for another time, so this work is due later.
       const at = Date.now() + 60_000;
       await host.invoke(key, "plan", new Date(at), "tick", 1);
       expect(host.logs.get(key)?.wakeAt).to.equal(at);
@@ -180,7 +180,8 @@ describe("an app's process: schedules, queue and submissions", function () {
 
     it("an alarm that should have rung long ago does not count", async () => {
       let key = "";
-      // A little later than what has an alarm of its own, where the process is as quick to hear of it.
+      // The work is due just after the limit below which an alarm is set for another time. If the process receives
+      // the call too late, the loop tries again.
       const first = await until("the alarm is set for when it is due", async () => {
         key = fresh();
         const at = Date.now() + 10_100;
@@ -287,7 +288,7 @@ describe("an app's process: schedules, queue and submissions", function () {
     it("survives a crash, with the rest of its work", async () => {
       const answer = { type: "answer" as const, answer: { status: 200, headers: [] } };
       let answered = 0;
-      // The second is in the middle when the process ends.
+      // The process ends while it runs the second item.
       const own = await start({
         operate: () => (answered++ === 0 ? Promise.resolve(answer) : new Promise(() => {})),
       });

@@ -1,6 +1,6 @@
 /**
- * Runs an agent's due work: at once or by a timer while the agent is in memory, and by the alarm that the host keeps
- * otherwise.
+ * Runs an agent's due work. While the agent is in memory, a timer starts the work. Otherwise the alarm that the host
+ * keeps wakes the agent.
  */
 import type { AgentCore } from "./agent-core.ts";
 import { clearTimeout, setImmediate, setTimeout } from "./native-timers.ts";
@@ -8,27 +8,30 @@ import { readValue, writeValue } from "./own-tables.ts";
 
 /** A source of due work: schedules, the queue, or submissions. */
 export interface DuePart {
-  /** Returns when the next work is due (epoch ms). Work under way is due from its start on. */
+  /** Returns the time when the next work is due (epoch ms). Running work counts as due from its start. */
   nextAt(): number | undefined;
   /** Begins due work that is not under way yet. */
   begin(): void;
-  /** Resolves when nothing is under way. */
+  /** Resolves when no work is running. */
   settled(): Promise<unknown>;
 }
 
 const ALARM = "alarm";
-/** Work that is due within this time waits in memory. */
+/** Work that is due within this time keeps its agent in memory. */
 const NEAR_MS = 10_000;
-/** If the process ends before it has done due work, the alarm fires after this time and another process does it. */
+/**
+ * The alarm for work that is due within NEAR_MS fires after this time. If the process has ended before it did the
+ * work, another process then does it.
+ */
 const SAFETY_MS = 15_000;
 /**
  * The longest wait of a timer. A timer measures how long the machine has run, and due times are times of day. When the
  * machine was suspended or its time of day was set forward, work is late by at most this wait.
  */
 const DUE_CHECK_MS = 60_000;
-/** Pause before an agent that did not start is tried again. */
+/** Pause of an agent's due work after the agent did not start. */
 const HOLD_MS = 5_000;
-/** How long an alarm waits for the next due time, so that the next alarm can be set. */
+/** Time for which the handling of an alarm waits for its work to end, so that the next alarm is known then. */
 const WAKE_MS = 1_000;
 
 /** The time of day and the timers, which a test can replace. */
@@ -47,7 +50,10 @@ export class DueWork {
   #timer: NodeJS.Timeout | undefined;
   #isArmed = false;
   #isChanged = false;
-  /** The next due time. It is read after every turn and rarely changes, so parts report changes. */
+  /**
+   * The next due time, cached because it is read after every turn but rarely changes. Parts report changes with
+   * `changed`.
+   */
   #next: number | undefined;
   #isKnown = false;
   #isClosed = false;
@@ -75,7 +81,7 @@ export class DueWork {
     });
   }
 
-  /** Begins what is due, and sets a timer for what comes next. */
+  /** Begins due work, and sets a timer for the work that is due next. */
   arm(): void {
     const clock = this.#clock;
     clock.clearTimeout(this.#timer);
@@ -115,7 +121,7 @@ export class DueWork {
     return next !== undefined && next < this.#clock.now() + NEAR_MS;
   }
 
-  /** Handles the alarm, which may fire too early. Sets it again if any work is left. */
+  /** Handles the alarm, which may fire too early. Sets the alarm again if work remains. */
   async wake(): Promise<void> {
     if (this.#setAt() !== undefined) writeValue(this.#agent.database, ALARM, null);
     this.changed();
@@ -136,16 +142,16 @@ export class DueWork {
     const now = this.#clock.now();
     const next = this.nextAt();
     const stored = this.#setAt();
-    // An alarm in the past has fired or never will.
+    // An alarm whose time has passed has fired or will never fire.
     const set = stored !== undefined && stored > now ? stored : undefined;
     if (next === undefined) {
-      // A near alarm is left as it is, because cancelling it costs as much as an alarm without work.
+      // An alarm that fires soon is left set, because cancelling it costs as much as an alarm without work.
       if (set === undefined || set < now + 4 * SAFETY_MS) return undefined;
       writeValue(this.#agent.database, ALARM, null);
       return null;
     }
     const wanted = next > now + NEAR_MS ? Math.ceil(next) : now + SAFETY_MS;
-    // The current alarm fires early enough, and is set again then.
+    // The current alarm fires early enough. When it fires, it is set again for the wanted time.
     if (set !== undefined && set <= wanted) return undefined;
     writeValue(this.#agent.database, ALARM, wanted);
     return wanted;

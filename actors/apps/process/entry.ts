@@ -113,13 +113,14 @@ export class Entry {
         this.#limits.answerBytes,
         isUpgrade ? undefined : open,
       );
-      // A copied Response has lost the mark of an accepted upgrade.
+      // If the app copied the Response of an accepted upgrade, the copy no longer counts as accepted, so its status
+      // is replaced.
       const status = answer.status === SWITCHING_PROTOCOLS ? UPGRADE_REQUIRED : answer.status;
       return { type: "answer", answer: { ...answer, status } };
     });
   }
 
-  /** Keeps the process alive until the promise settles, for at most the time of a turn. */
+  /** Keeps the process alive until the promise settles, for at most the time limit of a turn. */
   async #waitFor(promise: unknown): Promise<void> {
     this.#waitedFor += 1;
     this.#tell(false);

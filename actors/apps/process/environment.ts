@@ -1,6 +1,6 @@
 /**
- * Provides `env` of app code, and replaces web functions that reach outside: they go through the host, or are
- * refused.
+ * Creates `env` for app code, and replaces web functions with outside effects: their requests go through the host, or
+ * are refused.
  */
 import { Console } from "node:console";
 import { Writable } from "node:stream";
@@ -41,7 +41,7 @@ export function replaceGlobals(link: HostLink, bodyBytesMax: number): void {
   put("fetch", makeFetch(link, bodyBytesMax));
   put("console", makeConsole(link));
   replaceTimers(put);
-  // Node's permissions would refuse these with an unhelpful error.
+  // Node's permissions would also refuse these APIs, but with an unhelpful error.
   for (const name of ["WebSocket", "EventSource", "localStorage", "sessionStorage", "Worker"]) {
     Reflect.deleteProperty(globalThis, name);
   }
@@ -54,7 +54,7 @@ function makeFetch(link: HostLink, bytesMax: number) {
     init?: RequestInit,
   ): Promise<Response> {
     const request = new Request(input, init);
-    // Such URLs contain their data, so no request leaves.
+    // These URLs contain their data, so no request leaves the process.
     if (/^(data|blob):/i.test(request.url)) return local(request);
     const { signal } = request;
     signal.throwIfAborted();
@@ -74,7 +74,7 @@ function makeFetch(link: HostLink, bytesMax: number) {
       return toResponse(result.answer, link, result.url ?? request.url);
     } catch (error) {
       if (!(error instanceof AgentRefusal)) throw error;
-      // As on every platform, `fetch` fails with this error and has the reason in `cause`.
+      // `fetch` fails with this error on every platform. The reason is in `cause`.
       throw new TypeError("fetch failed", { cause: error });
     } finally {
       signal.removeEventListener("abort", abort);

@@ -6,10 +6,13 @@ import type { HostLink } from "./host-link.ts";
 import { lentBody, takeUntouched } from "./lent-streams.ts";
 import { readBody, readBodyWithin, type UnreadBody } from "./read-body.ts";
 
-/** An answer whose body is not complete this long after its head is streamed. An event stream is streamed at once. */
+/**
+ * An answer whose body is not complete this long after its head is sent as a stream. An event stream is always sent
+ * as a stream, without this wait.
+ */
 const APP_ANSWER_WHOLE_MS = 100;
 
-/** The header of an agent's start properties, which never comes from outside. */
+/** The header that carries an agent's start properties. It is never accepted from outside. */
 export const PROPS_HEADER = "x-trunkline-agent-props";
 const NO_BODY = new Set([101, 204, 205, 304]);
 
@@ -33,7 +36,7 @@ export async function toProcessRequest(
   request: Request,
   bytesMax: number,
 ): Promise<ProcessRequest> {
-  // Otherwise the request would be passed on without its body.
+  // If the body has been read, the request would be passed on without its body.
   if (request.bodyUsed) {
     throw new TypeError("Cannot pass on the request: its body has been read, read a clone() of it");
   }
@@ -47,8 +50,8 @@ export async function toProcessRequest(
 }
 
 /**
- * Converts a Response. `open` gives a stream number to a body that is not complete in time. Without `open`, the whole
- * body is awaited.
+ * Converts a Response. If the body is not complete in time, `open` assigns a stream number to it. Without `open`,
+ * waits for the whole body.
  */
 export async function toProcessAnswer(
   response: unknown,
@@ -84,7 +87,7 @@ export function toResponse(
   return response;
 }
 
-/** Events must reach their reader at once (HTML, section 9.2). */
+/** Events must reach their reader without delay (HTML, section 9.2), so a response with this type is streamed. */
 const isEventStream = ({ headers }: Response) =>
   /^text\/event-stream\s*(;|$)/i.test(headers.get("content-type") ?? "");
 

@@ -33,7 +33,7 @@ describe("an agent that does not start", function () {
             close: { code: 1011, reason: "The agent did not start: its code failed" },
           },
         ]);
-        // The gateway reports that the socket is closed, which must not start the agent.
+        // The gateway reports that the socket is closed. This report must not start the agent.
         host.lines.length = 0;
         await host.turn("Room/a", {
           ...{ type: "disconnect", connection: socket, wasClean: true },

@@ -1,7 +1,7 @@
 /** Tracks which frames of a socket were handled. Frames begin in order, but may end in another order. */
 
 export class FramesDone {
-  /** All frames up to this number were handled, and maybe some after it. */
+  /** All frames up to this number were handled. Some later ones may have been handled too. */
   #upTo: number;
   readonly #later: Set<number>;
   readonly #underWay = new Set<number>();
@@ -15,13 +15,14 @@ export class FramesDone {
   /** Begins a frame. Returns false if the frame was handled or is being handled. */
   begin(number: number): boolean {
     if (number <= this.#upTo || this.#later.has(number) || this.#underWay.has(number)) return false;
-    // Frames are numbered without gaps: those before it were handled by a former owner, and changed nothing.
+    // Frames are numbered without gaps. So a previous owner handled the frames before this one, and they changed no
+    // data.
     if (this.#underWay.size === 0 && this.#later.size === 0) this.#upTo = number - 1;
     this.#underWay.add(number);
     return true;
   }
 
-  /** Batches before this one were handled by an earlier owner of the agent. */
+  /** Marks the frames before this number as handled, because a previous owner of the agent handled them. */
   settle(before: number): void {
     this.#upTo = Math.max(this.#upTo, before - 1);
     for (const number of this.#later) if (number <= this.#upTo) this.#later.delete(number);

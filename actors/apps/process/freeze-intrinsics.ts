@@ -1,11 +1,11 @@
 /**
- * Freezes the built-in functions that the platform calls with its own objects. If app code could replace one, it
- * would get its agents' runtime, and through that the link to the host.
+ * Freezes the built-in functions that the platform calls with its own objects. If app code could replace such a
+ * function, it would receive its agents' runtime, and through that the link to the host.
  */
 
 /**
- * Built-ins that the platform calls with its own objects. Those of strings, numbers, dates and errors get only
- * values, and libraries may change them.
+ * Built-ins that the platform calls with its own objects. Built-ins of strings, numbers, dates and errors are not in
+ * the list: they receive only values, and libraries may change them.
  */
 const HELD = [
   "Array",
@@ -41,7 +41,8 @@ export function freezeIntrinsics(): void {
   for (const holder of holders()) {
     for (const key of Reflect.ownKeys(holder)) fix(holder, key);
   }
-  // A new property of Object.prototype would appear on every object that lacks it, also on the platform's.
+  // A new property of Object.prototype would appear on every object without such a property, including the platform's
+  // objects.
   Object.preventExtensions(Object.prototype);
 }
 

@@ -1,4 +1,7 @@
-/** Timers for agents' code. A timer that fires while its agent's input gate is closed waits at the gate. */
+/**
+ * Timers for agents' code. If a timer fires while its agent's input gate is closed, its callback waits until the gate
+ * opens.
+ */
 
 import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers";
@@ -9,7 +12,9 @@ import { capturedContext, running } from "../package/current-agent.ts";
 type Start = (callback: (...args: unknown[]) => void, ...rest: unknown[]) => object;
 type Clear = (timer: unknown) => void;
 
-/** Replaces Node's timers, both the globals and the modules. The platform uses native-timers.ts. */
+/**
+ * Replaces Node's timers, both the globals and those of the timer modules. The platform itself uses native-timers.ts.
+ */
 export function replaceTimers(put: (name: string, value: unknown) => void): void {
   const cleared = new WeakSet<object>();
   const replace = (name: string, value: unknown) => {
@@ -43,7 +48,7 @@ function gated(name: string, start: Start, cleared: WeakSet<object>) {
     return timer;
   };
   Object.defineProperty(replaced, "name", { value: name });
-  // `promisify` of a timer gives the one of node:timers/promises.
+  // `promisify(setTimeout)` must return the function of node:timers/promises, as in Node.
   if (name !== "setInterval") {
     const promised = (...args: never[]) =>
       (timersPromises[name as "setTimeout"] as (...args: never[]) => unknown)(...args);
@@ -52,7 +57,9 @@ function gated(name: string, start: Start, cleared: WeakSet<object>) {
   return replaced;
 }
 
-/** Clears a timer, even while it waits at the gate. Code may also pass a timer's number. */
+/**
+ * Clears a timer, even if its callback waits at the gate. Code may also pass a timer's number instead of the timer.
+ */
 function clearing(clear: Clear, cleared: WeakSet<object>): Clear {
   return (timer) => {
     if (typeof timer === "object" && timer !== null) cleared.add(timer);

@@ -1,10 +1,10 @@
 /**
- * Fixed answers for libraries that use closed modules while they load: the system's name, terminal tests, a clock,
- * and channels without listeners. No answer depends on the machine.
+ * Fixed results for libraries that use closed modules while they load: the system's name, terminal tests, a clock,
+ * and channels without subscribers. No result depends on the machine.
  */
 import safeProcess from "./safe-process.ts";
 
-/** The parts of closed modules that work, by the module's name. */
+/** Returns the parts of a closed module that work nevertheless. */
 export function harmlessParts(name: string): Record<string, unknown> {
   switch (name) {
     case "os":
@@ -44,7 +44,9 @@ function systemParts() {
   );
 }
 
-/** Returns channels without subscribers. Node's own channels would show what other code of the process does. */
+/**
+ * Returns channels without subscribers. Node's own channels would reveal the activity of other code in the process.
+ */
 function channelParts() {
   const silent = { hasSubscribers: false, subscribe() {}, unsubscribe: () => false };
   const channel = (name: string | symbol) => ({

@@ -16,7 +16,8 @@ import { toError } from "./process-errors.ts";
 import { forPeople } from "./stack-texts.ts";
 
 /**
- * Limit of the operations (fetches, calls and others) that one process waits for. Further ones are refused at once.
+ * Limit of the operations (fetches, calls and others) for whose results one process waits. Further operations are
+ * refused immediately.
  */
 export const APP_OPERATIONS_WAITING_MAX = 2_000;
 
@@ -55,7 +56,7 @@ export class HostLink {
     const operation = this.#operations;
     const { open, block } = running() ?? {};
     return new Promise((resolve, reject) => {
-      // The result is delivered as an event of the calling agent.
+      // The result of an agent's operation is delivered as an event of that agent.
       const heard =
         <T>(tell: (value: T) => void) =>
         (value: T) =>

@@ -1,4 +1,4 @@
-/** Asks the host which token a text is. */
+/** Requests the identity of a token's owner from the host. */
 import { running } from "../package/current-agent.ts";
 import type { IdentifyToken } from "../package/tokens.ts";
 import type { HostLink } from "./host-link.ts";

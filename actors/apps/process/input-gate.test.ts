@@ -9,7 +9,10 @@ import { setTimeout as slept } from "node:timers/promises";
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Counter extends Agent {
-  /** Each step waits for another sort of event; what it reads it writes back behind awaits of storage alone. */
+  /**
+   * Each step waits for another kind of event, then reads a value and writes it back. Between the read and the write,
+   * it awaits only storage operations.
+   */
   steps = {
     plain: () => this.add(),
     timer: async (ms) => { await sleep(ms); return this.add(); },
@@ -72,7 +75,7 @@ export class Counter extends Agent {
     const { promise, resolve } = Promise.withResolvers();
     this.started = promise;
     const block = this.cleared();
-    // Outside of the block: they fire in it, and are held until it ends.
+    // These timers are set outside of the block. They fire while it is active, and are held until it ends.
     resolve([setTimeout(() => { this.fired += 1; }, 1), setTimeout(() => { this.fired += 1; }, 2)]);
     const kept = new Promise((resolve) => setTimeout(resolve, 3, "an argument"));
     await block;

@@ -1,6 +1,7 @@
 /**
- * Delivers events to one agent, one at a time. The next event starts when the current code awaits something other
- * than storage. So nothing runs between a storage read and the write after it, as in the public model of such agents.
+ * Delivers events to one agent, one at a time. The next event starts when the running code awaits something other
+ * than storage. So nothing runs between a storage read and the write after it, as in the public programming model of
+ * such agents.
  */
 import type { Block } from "../package/agent-runtime.ts";
 import { type Running, runAs, running } from "../package/current-agent.ts";
@@ -11,27 +12,27 @@ interface WaitingEvent {
   begin: () => void;
 }
 
-/** An event runs outside the context of the code that delivered it. */
+/** The empty context in which events run, instead of the context of the code that delivered them. */
 const NOWHERE: Running = {};
 
 export class InputGate {
   readonly #waiting: WaitingEvent[] = [];
-  /** Critical sections that the agent's code waits to begin. They run before events. */
+  /** Critical sections that the agent's code has requested. They begin before waiting events. */
   readonly #sections: WaitingEvent[] = [];
   #active: Block | undefined;
   /** Number of awaited storage operations. */
   #holds = 0;
   #isArmed = false;
 
-  /** Runs `event` when the gate is open; `block` is the section that it belongs to. */
+  /** Runs `event` when the gate is open. `block` is the critical section that the event belongs to. */
   deliver<T>(event: () => T | Promise<T>, block?: Block): Promise<T> {
     return this.#enqueue(this.#waiting, event, block);
   }
 
   /**
-   * Delivers an event as deliver() does. But the first event in a turn of the loop begins at once if the gate is
-   * open. It is for callers that run none of the agent's code, such as our own timer. The next record then holds all
-   * that the event writes before it waits.
+   * Delivers an event as deliver() does. But the first event in a turn of the event loop begins without delay if the
+   * gate is open. Only callers that do not run in the agent's code may use it, such as the platform's own timers. The
+   * next record then contains all that the event writes before its first await.
    */
   start<T>(event: () => T | Promise<T>): Promise<T> {
     if (this.#isArmed || !this.#isOpenTo(undefined)) return this.deliver(event);
@@ -62,15 +63,18 @@ export class InputGate {
   }
 
   /**
-   * Delivers an event that the loop begins with nothing else under way, such as a timer's: at once if the gate is
-   * open.
+   * Delivers an event that the event loop begins separately, such as a timer's. If the gate is open, the event runs
+   * without delay.
    */
   pass(event: () => void, block: Block | undefined): void {
     if (this.#isOpenTo(block)) event();
     else void this.deliver(event, block);
   }
 
-  /** Runs `work` as a critical section inside the section that it is called in, after earlier sections. */
+  /**
+   * Runs `work` as a critical section. It is nested in the section of its caller, and begins after the sections
+   * requested earlier.
+   */
   async block<T>(work: (block: Block) => Promise<T>): Promise<T> {
     const block: Block = { outer: running()?.block };
     const begin = () => {
@@ -86,7 +90,7 @@ export class InputGate {
     }
   }
 
-  /** Delivers nothing before `operation` has ended. */
+  /** Delivers no event before `operation` has ended. */
   async hold<T>(operation: Promise<T>): Promise<T> {
     this.#holds += 1;
     try {
@@ -105,8 +109,8 @@ export class InputGate {
   }
 
   /**
-   * Delivers at most one event in each check phase of the loop. Between two events, Node runs all pending promise
-   * callbacks.
+   * Delivers at most one event in each check phase of the event loop. Between two events, Node runs all pending
+   * promise callbacks.
    */
   #arm(): void {
     if (this.#isArmed || this.#waiting.length + this.#sections.length === 0) return;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { MemoryHost } from "../package/testing/memory-host.ts";
 
-/** Replaces built-in functions in every way that code can, and keeps the platform's objects that they receive. */
+/** Replaces built-in functions in every way that code can, and records the platform's objects that they receive. */
 const CODE = `
 import { Agent } from "trunkline/agents";
 const leaked = [];

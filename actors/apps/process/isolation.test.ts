@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { MemoryHost, RefusedTurn } from "../package/testing/memory-host.ts";
 
-/** Runs text of an app's own module, which gets what the test says; the answer says what came of it. */
+/** An app that runs the code of each attempt with a value from the test, and reports the result or the error. */
 const APP = (attempts: Record<string, string>, head = "") => `
 import { Agent, callable } from "trunkline/agents";
 ${head}
@@ -57,7 +57,7 @@ const FORBIDDEN = [
   "worker_threads",
 ];
 
-/** Functions that answer without a look at the machine: see harmless-builtins.ts. */
+/** Functions whose results do not depend on the machine: see harmless-builtins.ts. */
 const HARMLESS: Record<string, string[]> = {
   diagnostics_channel: ["channel", "hasSubscribers", "subscribe", "tracingChannel", "unsubscribe"],
   os: "arch availableParallelism cpus endianness freemem homedir hostname loadavg networkInterfaces platform release tmpdir totalmem type uptime version".split(
@@ -67,7 +67,7 @@ const HARMLESS: Record<string, string[]> = {
   tty: ["isatty"],
 };
 
-/** Uses all that code can get at, as far as one thing leads to another: each use must be refused. */
+/** Uses every object and function that can be reached from the module. Each use must be refused. */
 const useEverything = (name: string) => `
   const harmless = ${JSON.stringify(HARMLESS[name] ?? [])};
   const found = [];

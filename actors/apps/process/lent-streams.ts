@@ -1,11 +1,11 @@
 /**
- * Bodies that another process is still writing. They are read through the host when code reads them, or passed on
- * unread.
+ * Bodies that another process is still writing. When code reads such a body, its parts are requested through the
+ * host. An unread body can be passed on by its number.
  */
 import type { StreamPart } from "../../../schemas/apps/app-process.ts";
 import type { HostLink } from "./host-link.ts";
 
-/** A body of which nothing has been read. */
+/** A body that has not been read. */
 interface Untouched {
   lent: number;
   first: Uint8Array | undefined;
@@ -38,7 +38,7 @@ export function lentBody(
         await link.operate({ type: "read", lent, part: part + 1, isLeft: true });
       },
     },
-    // Code that does not read the stream may pass it on.
+    // Nothing is read ahead, so that code which does not read the stream can pass it on.
     { highWaterMark: 0 },
   );
   untouched.set(body, { lent, first });
@@ -46,8 +46,8 @@ export function lentBody(
 }
 
 /**
- * Takes an unread body that can be passed on by its number. It then belongs to the caller, and nobody else may read
- * it.
+ * Takes an unread body that can be passed on by its number. The body then belongs to the caller, and no other code
+ * may read it.
  */
 export function takeUntouched({ body }: Response): Untouched | undefined {
   if (body === null || body.locked) return undefined;

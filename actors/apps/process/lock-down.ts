@@ -1,10 +1,10 @@
-/** Removes from the process what the platform no longer needs and app code must not have. */
+/** Removes functions that the platform no longer needs from the process, so that app code cannot get them. */
 import { EventEmitter } from "node:events";
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import { freezeIntrinsics } from "./freeze-intrinsics.ts";
 import safeProcess from "./safe-process.ts";
 
-/** Methods of the real `process`, in case code of apps ever reaches it. */
+/** Methods that are removed from the real `process`, in case app code ever reaches it. */
 const TAKEN = [
   "_debugEnd",
   "_debugProcess",
@@ -39,7 +39,10 @@ const TAKEN = [
   "stdout",
   "umask",
 ];
-/** Methods of databases. The guards are set by then, and no further database may be opened through an open one. */
+/**
+ * Methods that are removed from databases. At this time the guards are set, and no code may open another database
+ * through an open one.
+ */
 const TAKEN_FROM_DATABASES = [
   "aggregate",
   "applyChangeset",
@@ -61,8 +64,8 @@ export function lockDown(): void {
   freezeIntrinsics();
   const real = globalThis.process;
   for (const name of TAKEN) Reflect.deleteProperty(real, name);
-  // Node reads optional properties from this object and emits incoming messages on it. If app code could change the
-  // object, it could take these over.
+  // Node reads optional properties of this object and emits incoming messages on it. App code that could change the
+  // object could intercept them.
   const emitter = Object.getOwnPropertyDescriptors(EventEmitter.prototype);
   Object.setPrototypeOf(real, Object.freeze(Object.create(null, emitter)));
   Object.defineProperty(real, "emit", { value: real.emit, writable: false, configurable: false });

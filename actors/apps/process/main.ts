@@ -37,11 +37,12 @@ const SAID_AT_ONCE_MAX = 64;
 
 let said: FromProcess[] = [];
 /**
- * Messages of one turn of the event loop go in one write, because a write costs as much as a small turn of an agent.
+ * Enqueues a message. Messages of one turn of the event loop share one write, because a write costs as much as a
+ * small turn of an agent.
  */
 const send = (message: FromProcess) => {
   if (said.push(message) === 1) setImmediate(sendSaid);
-  // A log line may be the last message before code runs for ever, so it is sent at once.
+  // A log line is sent without delay: it may be the last message before code enters an endless loop.
   if (message.type === "log" || said.length >= SAID_AT_ONCE_MAX) sendSaid();
 };
 const link = new HostLink(send);
@@ -52,7 +53,7 @@ const streams = new AnswerStreams((stream) =>
 const agents = new Map<number, { agent: OpenAgent; turns: TurnTaker }>();
 let app: { start: StartProcess; env: object; classes: Map<string, AgentClass>; entry: Entry };
 
-// Node calls it when the channel to the host ends. App code cannot replace it.
+// Node calls this function when the channel to the host ends. App code cannot replace it.
 Object.defineProperty(process, "disconnect", {
   value: () => exit(0),
   writable: false,
@@ -69,7 +70,7 @@ for (const event of ["uncaughtException", "unhandledRejection"] as const) {
   });
 }
 
-/** Sends the gathered messages. Messages that cannot be sent are lost, but then the host is gone too. */
+/** Sends the enqueued messages. If sending fails, the messages are lost, but then the host has ended too. */
 function sendSaid(): void {
   const messages = said;
   said = [];

@@ -11,7 +11,7 @@ export function methodOf(instance: object, name: string): Method | undefined {
   return typeof value === "function" ? (value as Method) : undefined;
 }
 
-/** Throws if the method does not exist. Used before a call of it is stored. */
+/** Throws if the method does not exist. Call it before a call of the method is stored. */
 export function assertMethod(instance: object, name: unknown): asserts name is string {
   if (typeof name === "string" && methodOf(instance, name) !== undefined) return;
   throw new TypeError(`this.${String(name)} is not a function`);

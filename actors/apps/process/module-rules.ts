@@ -1,4 +1,4 @@
-/** The rules for imports of app modules: the platform's own package, open built-in modules, and nothing else. */
+/** The rules for imports of app modules: only the platform's own package and open built-in modules are permitted. */
 import { isBuiltin, registerHooks } from "node:module";
 import { OPEN_BUILTINS, readSpecifier } from "../../../schemas/apps/open-builtins.ts";
 import { moduleBeside } from "../../../schemas/module-beside.ts";
@@ -7,17 +7,20 @@ import "./safe-module.ts";
 
 const PACKAGE = "trunkline/agents";
 const AGENTS = moduleBeside(import.meta.url, "../package/index").href;
-/** Replacements for modules that reach further than apps may. */
+/** Replacements for modules whose originals give more access than apps may have. */
 const REPLACED = new Map([
   ["process", moduleBeside(import.meta.url, "./safe-process").href],
   ["async_hooks", moduleBeside(import.meta.url, "./safe-async-hooks").href],
   ["module", moduleBeside(import.meta.url, "./safe-module").href],
 ]);
-/** The scheme of modules that stand for closed ones. */
+/** The URL scheme of modules that replace closed ones. */
 const CLOSED = "trunkline-closed:";
 const CLOSED_BUILTINS = moduleBeside(import.meta.url, "./closed-builtins").href;
 
-/** Call it when all code of the platform is loaded, because it treats every later import as one of the app. */
+/**
+ * Applies the rules to all later imports. Call it when all code of the platform is loaded, because every later import
+ * is treated as an import of the app.
+ */
 export function ruleModules(bundle: string): void {
   registerHooks({
     resolve(specifier, { parentURL }, next) {

@@ -1,6 +1,6 @@
 /**
- * Node's timers for the platform's own use. App code may replace the global timers, and those wait at agents' input
- * gates.
+ * Node's timers for the platform's own use. The global timers are replaced for app code, so that they wait at agents'
+ * input gates.
  */
 
 export const { setTimeout, clearTimeout, setImmediate } = globalThis;

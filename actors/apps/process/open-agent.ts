@@ -71,11 +71,11 @@ export class OpenAgent implements AgentCore {
   readonly #options: OpenOptions;
   #starting: Promise<void> | undefined;
   #isStarted = false;
-  /** Work of the constructor and `onStart`. The agent has started when they have ended. */
+  /** Critical sections that the constructor and `onStart` began. The agent has started when they have ended. */
   readonly #blocks: Promise<unknown>[] = [];
   #hasStarted = false;
   #isBroken = false;
-  /** The error of the constructor, until a caller gets it. */
+  /** The error of the constructor. It is kept until one caller has received it. */
   #thrown: { error: unknown } | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #turns = 0;
@@ -127,12 +127,12 @@ export class OpenAgent implements AgentCore {
     this.due.changed();
   }
 
-  /** Resolves when `onStart` has ended. After a failure, the next call tries again. */
+  /** Starts the agent, and resolves when `onStart` has ended. After a failure, the next call tries again. */
   ready(props?: unknown): Promise<void> {
     this.#starting ??= this.#start(props).catch((error: unknown) => {
       this.#starting = undefined;
       this.due.hold();
-      // Clients must not wait for an agent that does not start.
+      // Sockets are closed, because clients must not wait for an agent that does not start.
       this.sockets.closeAll(NOT_STARTED.code, NOT_STARTED.reason);
       throw error;
     });
@@ -140,8 +140,8 @@ export class OpenAgent implements AgentCore {
   }
 
   /**
-   * Runs a turn. Turns begin in order, once the agent has started; with `serialTurns`, each after the end of the one
-   * before.
+   * Runs a turn. Turns begin in order after the agent has started. With `serialTurns`, each turn begins after the
+   * previous one has ended.
    */
   turn<T>(props: unknown, work: () => Promise<T>, isLimited = true): Promise<T> {
     if (this.#turns >= AGENT_TURNS_MAX) {
@@ -166,7 +166,10 @@ export class OpenAgent implements AgentCore {
     });
   }
 
-  /** Limits the wait for `work`. The work itself continues, because nothing can stop running code. */
+  /**
+   * Limits the time that the caller waits for `work`. The work itself continues, because running code cannot be
+   * stopped.
+   */
   async limited<T>(
     work: () => T | Promise<T>,
     { what = "turn", limitMs = this.limits.turnMs } = {},
@@ -200,7 +203,7 @@ export class OpenAgent implements AgentCore {
     return runAs({ open: this, block: this.#block(), ...what }, work);
   }
 
-  /** Delivers no event to the agent until `work` has ended, for at most the time of a turn. */
+  /** Delivers no event to the agent until `work` has ended. The time limit of a turn applies. */
   blocking<T>(work: () => Promise<T>): Promise<T> {
     const done = this.inputs.block((block) =>
       this.limited(() => this.runAs({ block }, async () => work()), {
@@ -219,20 +222,21 @@ export class OpenAgent implements AgentCore {
     });
   }
 
-  /** Runs work beside the turns. The agent stays in memory for it. */
+  /** Runs work outside of turns. The agent stays in memory until the work ends. */
   background(work: () => unknown): void {
     this.#background += 1;
     void this.#inBackground(work);
   }
 
   /**
-   * Work that was due before the agent was opened may have ended an earlier process, so its start is stored first.
+   * Makes the start of work durable before it runs, if the work was due before the agent was opened. Such work may
+   * have ended an earlier process.
    */
   async markBegun(dueAt: number): Promise<void> {
     if (dueAt < this.#openedAt) await this.gate.durable();
   }
 
-  /** Reports an error to the app's `onError`; if that fails, to the app's log. */
+  /** Reports an error to the app's `onError`. If `onError` throws, its error goes to the app's log. */
   async report(error: unknown, connection?: AgentConnection): Promise<void> {
     // An agent without an instance cannot handle the error.
     if (this.instance === undefined) return this.log("error", error);
@@ -253,8 +257,8 @@ export class OpenAgent implements AgentCore {
   }
 
   /**
-   * Deletes all of the agent's data, so that the next turn finds a new agent. Replies stay, because the current turn
-   * has one.
+   * Deletes all of the agent's data, so that the next turn finds a new agent. Replies are kept, because the current
+   * turn also has one.
    */
   destroy(): void {
     this.sockets.closeAll(CLOSED_BY_SERVER, "The agent was destroyed");
@@ -264,7 +268,8 @@ export class OpenAgent implements AgentCore {
     const kept = "name NOT IN ('_trunkline_answered', '_trunkline_values')";
     database.ownScript("PRAGMA foreign_keys = OFF");
     for (;;) {
-      // Dropping a virtual table also drops its own tables.
+      // Virtual tables come before other tables, because dropping a virtual table also drops the tables it consists
+      // of.
       const [row] = database.own(
         `${named} AND type IN ('view', 'trigger', 'table') AND ${kept}
         ORDER BY type = 'view' DESC, type = 'trigger' DESC, sql LIKE 'CREATE VIRTUAL%' DESC LIMIT 1`,
@@ -307,7 +312,7 @@ export class OpenAgent implements AgentCore {
     return now?.open === this ? now.block : undefined;
   }
 
-  /** Constructs the agent. The first caller gets the error of a constructor that throws. */
+  /** Constructs the agent. If the constructor throws, the first caller receives the error. */
   #constructFirst(): void {
     try {
       this.instance = this.#construct();
@@ -339,7 +344,10 @@ export class OpenAgent implements AgentCore {
     this.#hasStarted = true;
   }
 
-  /** A new instance repeats the unfinished work of a constructor. */
+  /**
+   * Waits for the sections that the constructor or `onStart` began. If one fails, the agent is constructed again,
+   * which repeats them.
+   */
   async #blocksEnd(): Promise<void> {
     try {
       while (this.#blocks.length > 0) await Promise.all(this.#blocks.splice(0));
@@ -366,21 +374,21 @@ export class OpenAgent implements AgentCore {
     } finally {
       this.#background -= 1;
       if (!this.#isClosed) {
-        // A turn that was under way before reports this change with its own.
+        // If a turn ran the whole time, its own record contains this change.
         if (this.#turns === 0 || this.#endedTurns > endedBefore) this.gate.flushSoon();
         this.noteIdle();
       }
     }
   }
 
-  /** Changes without a turn that reports them must become durable too. */
+  /** Makes changes durable that no turn's record would contain. */
   #touched(): void {
     if (this.#turns === 0) this.gate.flushSoon();
   }
 
   /**
-   * The host knows about work during a turn. Work that continues after the turn is reported at its end, before the
-   * answer.
+   * Reports to the host whether the agent is idle. During a turn this is not needed, because the host knows of the
+   * turn. At the end of a turn, remaining work is reported before the answer.
    */
   noteIdle(): void {
     if (this.#isClosed || this.#turns > 0) return;

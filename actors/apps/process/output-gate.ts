@@ -9,10 +9,13 @@ import type { AgentDatabase } from "./agent-database.ts";
 import { setImmediate } from "./native-timers.ts";
 import { emptyRecord } from "./page-log.ts";
 
-/** Number of records after which an image replaces them. It limits what a takeover reads: 501 records take 150 ms. */
+/**
+ * Number of records after which an image replaces them. It limits the time of a takeover, which reads them all: 501
+ * records take 150 ms.
+ */
 const AGENT_LOG_RECORDS_MAX = 200;
 
-/** A log shorter than this is read faster than an image is made. */
+/** Below this size, reading the log's records takes less time than creating an image. */
 const LOG_BYTES_MIN = 256 * 1024;
 
 interface GateOptions {
@@ -20,11 +23,14 @@ interface GateOptions {
   database: AgentDatabase;
   send: (message: FromProcess) => void;
   lastCommit: number;
-  /** The log's records after its last image. */
+  /** Number of the log's records after its last image. */
   records: number;
   recordBytes: number;
   imageBytes: number;
-  /** Returns a change of the agent's alarm. Called before a record is taken; it may write. */
+  /**
+   * Returns a change of the agent's alarm. It is called before a record is taken, because it may write to the
+   * database.
+   */
   alarm: () => number | null | undefined;
 }
 
@@ -32,7 +38,7 @@ export class OutputGate {
   readonly #options: GateOptions;
   #last: number;
   #durable: number;
-  /** True if something waits for the next record, even if that record has no messages. */
+  /** True if a caller waits for the next record. The record is then written even if it has no changes. */
   #isPromised = false;
   /** Number of calls of `after`. */
   #asked = 0;
@@ -69,7 +75,7 @@ export class OutputGate {
     return this.#last + 1;
   }
 
-  /** Changes when a message leaves or waits for a record. */
+  /** A counter. It changes when a message leaves or waits for a record. */
   get asked(): number {
     return this.#asked;
   }
@@ -85,15 +91,15 @@ export class OutputGate {
     this.flushSoon();
   }
 
-  /** Sends a message after the socket actions so far, with the next record or a later one. */
+  /** Sends a message after all earlier socket actions. It is sent with the next record, which may be taken later. */
   say(message: FromProcess, { isSoon = true } = {}): void {
     this.#said.push(message);
     if (isSoon) this.flushSoon();
   }
 
   /**
-   * Takes a record when the running code pauses, not at once. A turn that awaits nothing outside is complete by then,
-   * with its reply, so no record contains half of it.
+   * Takes a record when the running code pauses, but not immediately. A turn that awaits nothing outside has ended by
+   * then and its reply is known, so no record contains only a part of its changes.
    */
   flushSoon(): void {
     if (this.#isArmed || this.#isClosed) return;
@@ -109,11 +115,12 @@ export class OutputGate {
     const done = this.#waiting.filter((waiting) => waiting.commit <= this.#durable);
     this.#waiting = this.#waiting.filter((waiting) => waiting.commit > this.#durable);
     for (const { resolve } of done) resolve();
-    // Messages are processed before awaiting code continues, so a record taken now could contain half of a turn.
+    // This message is handled before code that awaits continues, so a record taken now could contain half of a turn.
+    // The record is taken later.
     if (this.#isPromised || this.#isWanted) this.flushSoon();
   }
 
-  /** Resolves when all changes so far are durable. */
+  /** Resolves when all earlier changes are durable. */
   durable(): Promise<void> {
     const commit = this.after();
     if (commit <= this.#durable) return Promise.resolve();

@@ -2,7 +2,9 @@
 import type { SqlValue } from "../package/sql.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 
-/** Runs at every opening, so that older databases get the tables that a later version adds. */
+/**
+ * These statements run each time the database is opened, so that older databases get the tables of a later version.
+ */
 const TABLES = `
 CREATE TABLE IF NOT EXISTS _trunkline_values (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _trunkline_storage (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
@@ -40,7 +42,7 @@ export function createOwnTables(database: AgentDatabase): void {
   database.ownScript(TABLES);
 }
 
-/** Single values: the state, the alarm. */
+/** Reads a single value, such as the agent's state or its alarm. */
 export function readValue(database: AgentDatabase, key: string): SqlValue | undefined {
   return database.own("SELECT value FROM _trunkline_values WHERE key = ?", key)[0]?.value;
 }
@@ -54,7 +56,7 @@ export function writeValue(database: AgentDatabase, key: string, value: SqlValue
   database.own("INSERT OR REPLACE INTO _trunkline_values VALUES (?, ?)", key, value);
 }
 
-/** Returns the JSON of an app's value; undefined is not stored. */
+/** Returns the JSON of an app's value. `undefined` becomes null in the database. */
 export function toJson(what: string, value: unknown): string | null {
   try {
     return JSON.stringify(value) ?? null;

@@ -7,7 +7,7 @@ import { APP_WAL_FILES_MAX } from "../../../schemas/apps/limits.ts";
 import { APP_AGENT_FILES } from "../lib/app-process/open-files-limit.ts";
 import { emptyRecord, PageLog, restoreImage } from "./page-log.ts";
 
-/** Statements that other ways to replicate a database lose or refuse. Each list runs commit by commit. */
+/** Statements that other methods of replication lose or refuse. In each list, every statement is one commit. */
 const CASES: Record<string, string[]> = {
   "a table without primary key": [
     "CREATE TABLE t (a, b)",
@@ -246,7 +246,7 @@ describe("PageLog", () => {
     });
     expect(count() - before).to.equal(APP_AGENT_FILES * logs.length + APP_WAL_FILES_MAX);
     expect(existsSync(join(folder, "many-0.db-shm"))).to.equal(false);
-    // Logs whose file was closed meanwhile continue where they were.
+    // Logs whose write-ahead file was closed meanwhile continue at the right position.
     for (const log of [...logs, ...logs]) {
       log.take();
       log.database.exec("INSERT INTO t VALUES (2)");

@@ -1,7 +1,7 @@
 /**
- * An agent's database as a log of changed pages. A record holds the pages that SQLite committed to its write-ahead
- * file since the last record, XORed with their earlier versions and compressed. A new owner applies the records to an
- * image and gets the same file, byte for byte.
+ * An agent's database as a log of changed pages. A record holds the pages that SQLite has committed to its
+ * write-ahead file since the last record. They are XORed with their previous versions and compressed. A new owner
+ * applies the records to an image and gets the same file, byte for byte.
  */
 import { fstatSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -10,26 +10,35 @@ import { AGENT_DATABASE_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { closeWalFile, walFile } from "./wal-files.ts";
 import { packZeroRuns, unpackZeroRuns } from "./zero-runs.ts";
 
-/** Small pages make small records: a turn changes some five of them. */
+/** Size of a page. Small pages make small records, because a turn changes only about five of them. */
 export const PAGE_BYTES = 1024;
-/** Characters of one SQL text, which is kept with its statement. */
+/** Limit of the bytes of one SQL text, which is stored with its prepared statement. */
 export const SQL_BYTES_MAX = 1_000_000;
 /** Bytes of the write-ahead file's header and of the header of each page (SQLite's file format, section 4.1). */
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 /** Header of a record: page size and number of pages. */
 const RECORD_HEADER_BYTES = 8;
-/** Above this size, the write-ahead file is merged into the database. It is in memory if the work folder is. */
+/**
+ * Above this size, the write-ahead file is merged into the database. The file takes memory if the work folder is in
+ * memory.
+ */
 const WAL_BYTES_MAX = 4 * 1024 * 1024;
 /** Size limit of an unpacked record: pages of the whole database, with their numbers. */
 const RECORD_BYTES_MAX = 2 * AGENT_DATABASE_BYTES_MAX;
-/** Up to this size, a change of a few pages is stored as its changed words instead of being compressed. */
+/** Up to this packed size, a change of a few pages is stored as its changed words, without compression. */
 const SMALL_BYTES_MAX = 2 * 1024;
 const FEW_BYTES_MAX = 16 * PAGE_BYTES;
-/** The first bytes of zstd data (RFC 8878, section 3.1.1). No record has this length, so the two forms differ. */
+/**
+ * The first bytes of zstd data (RFC 8878, section 3.1.1). The other packed form begins with its length, and no record
+ * is that long, so the two forms can be distinguished.
+ */
 const ZSTD_MAGIC = 0xfd2fb528;
 const FAST = { [zlib.ZSTD_c_compressionLevel]: 1 };
-/** A grown image is copied only when at least a quarter of it has changed. */
+/**
+ * A buffer for a growing image is this much larger than the image, so that the image is copied only after it grew by
+ * a quarter.
+ */
 const ROOM_SHARE = 1.25;
 
 export class PageLog {
@@ -40,7 +49,7 @@ export class PageLog {
   /** A buffer that begins with the image and has room for growth. */
   #room: Buffer;
   readonly #walPath: string;
-  /** Up to where the write-ahead file was read: always the end of a commit. */
+  /** Position up to which the write-ahead file was read. It is always the end of a commit. */
   #read = 0;
   /** Pages changed since the last record. */
   #changed = new Map<number, Buffer>();
@@ -60,8 +69,8 @@ export class PageLog {
       enableForeignKeyConstraints: true,
       limits: { length: bytesMax, sqlLength: SQL_BYTES_MAX },
     });
-    // The database is locked before the write-ahead file is first used, so it needs no third file (-shm). Without
-    // spilling, the write-ahead file contains only committed pages.
+    // The database is locked exclusively before the write-ahead file is first used, so SQLite needs no third file
+    // (-shm). Without cache spilling, the write-ahead file contains only committed pages.
     this.database.exec(
       `PRAGMA page_size=${PAGE_BYTES}; PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;
       PRAGMA wal_autocheckpoint=0; PRAGMA cache_spill=OFF; PRAGMA temp_store=MEMORY;
@@ -83,7 +92,7 @@ export class PageLog {
     return this.#isDirty || this.#walBytes() > this.#read;
   }
 
-  /** A mark that moves with each commit of the database. */
+  /** A text that changes with each commit of the database. */
   get position(): string {
     return `${this.#folded}:${this.#walBytes()}`;
   }
@@ -99,8 +108,8 @@ export class PageLog {
   }
 
   /**
-   * Marks the writes so far as ones that every owner repeats by itself. They are stored with the first record that
-   * has more.
+   * Marks all earlier writes as ones that every owner repeats anyway. They are stored with the first record that has
+   * other changes.
    */
   settle(): void {
     this.absorb();
@@ -122,7 +131,7 @@ export class PageLog {
       uncommitted.set(bytes.readUInt32BE(at), page);
       const pages = bytes.readUInt32BE(at + 4);
       if (pages === 0) continue;
-      // Copied, so that the last version of a page does not hold all versions before it.
+      // The pages are copied, because a part of the buffer would keep the whole buffer with all versions in memory.
       for (const [number, last] of uncommitted) this.#note(number, last);
       uncommitted = new Map();
       this.#pages = pages;
@@ -133,8 +142,8 @@ export class PageLog {
   }
 
   /**
-   * A page that changed before is overwritten in place: small buffers share memory, and one remaining buffer would
-   * keep all of it.
+   * Notes a changed page. A page that changed before is overwritten in place: small buffers share memory, and one
+   * remaining buffer would keep all of it.
    */
   #note(number: number, page: Buffer): void {
     const known = this.#changed.get(number);
@@ -142,7 +151,7 @@ export class PageLog {
     else page.copy(known);
   }
 
-  /** A record of all changes since the last, or undefined when there are none. */
+  /** Returns a record of all changes since the last record; undefined if there are none. */
   take(): Uint8Array | undefined {
     this.absorb();
     if (!this.#isDirty) return undefined;
@@ -177,7 +186,9 @@ export class PageLog {
     removeDatabase(this.#path);
   }
 
-  /** Resizes the image. New pages are empty, and extra room avoids a copy for each page of growth. */
+  /**
+   * Resizes the image. New pages are empty. Free space after the image avoids a copy each time it grows by a page.
+   */
   #resize(bytes: number): void {
     const { length } = this.#image;
     if (bytes > this.#room.length) {
@@ -203,7 +214,7 @@ export class PageLog {
 /** Applies `records` to an image; both come from `PageLog`. */
 export function restoreImage(image: Uint8Array | undefined, records: Uint8Array[]): Buffer {
   const whole = image === undefined || image.length === 0 ? Buffer.alloc(0) : unpack(image);
-  // A record without bytes changes nothing: a new owner writes one to shut out its predecessor.
+  // A record without bytes changes nothing. A new owner writes one to fence out the previous owner.
   return records.filter(({ length }) => length > 0).reduce(applyRecord, whole);
 }
 
@@ -224,7 +235,7 @@ export function emptyRecord(): Uint8Array {
   return new Uint8Array(0);
 }
 
-/** The size is given in advance, so that the buffers are no larger than needed. */
+/** Compresses bytes. The size is given in advance, so that zstd's buffers are no larger than needed. */
 function pack(bytes: Buffer): Uint8Array {
   const small = bytes.length <= FEW_BYTES_MAX ? packZeroRuns(bytes, SMALL_BYTES_MAX) : undefined;
   return small ?? zstdCompressSync(bytes, { params: FAST, pledgedSrcSize: bytes.length });
@@ -248,7 +259,7 @@ function resized(image: Buffer, bytes: number): Buffer {
   return next;
 }
 
-/** XORs four bytes at a time if both are aligned, as they mostly are. */
+/** XORs two pages. If all buffers are aligned, which is the usual case, it processes four bytes at a time. */
 function xor(target: Buffer, one: Buffer, other: Buffer): void {
   const isAligned = [target, one, other].every(({ byteOffset }) => byteOffset % 4 === 0);
   const [to, from, by] = isAligned

@@ -15,7 +15,7 @@ export function toProcessError(error: unknown): ProcessError {
   };
 }
 
-/** Many error classes set no name; then the class name is used. */
+/** Returns the name of an error. Many error classes set no name; then the name of the class is used. */
 function nameOf(error: Error): string {
   const ofClass = (error.constructor as { name?: unknown } | undefined)?.name;
   const name = error.name === "Error" && typeof ofClass === "string" ? ofClass : error.name;
@@ -30,7 +30,9 @@ const BUILT_IN = new Map<string, ErrorConstructor>(
   ]),
 );
 
-/** Returns the error that another agent or the host threw. `called` was made at the place of the failed call. */
+/**
+ * Recreates the error that another agent or the host threw. `called` was created where the code made the failed call.
+ */
 export function toError(
   { name, message, refusal, stack = "" }: ProcessError,
   called?: Error,

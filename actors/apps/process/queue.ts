@@ -1,6 +1,6 @@
 /**
- * An agent's queue: calls of its methods that run one after the other. Calls that keep failing are kept for
- * inspection.
+ * An agent's queue: calls of its methods that run one after the other. Calls whose attempts have all failed are kept
+ * for inspection.
  */
 import { randomUUID } from "node:crypto";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
@@ -19,7 +19,7 @@ export class Queue implements DuePart {
     this.#agent = agent;
   }
 
-  /** Adds an item. With the id of an existing item, replaces that item. */
+  /** Adds an item. If `id` is the id of an existing item, replaces that item. */
   push(
     callback: string,
     payload: unknown,
@@ -114,7 +114,7 @@ export class Queue implements DuePart {
     const { database } = this.#agent;
     database.own("UPDATE _trunkline_queue SET attempts = ? WHERE position = ?", attempts, position);
     await this.#agent.markBegun(Number(row.next_at));
-    // An item that replaced it meanwhile has its own attempts.
+    // If another item replaced this one while it ran, that item keeps its own attempts.
     const isSame = "position = ? AND created_at = ? AND payload IS ?";
     const same = [position, row.created_at as number, row.payload as string | null] as const;
     try {

@@ -1,4 +1,4 @@
-/** Reads bodies that app code made: completely, or what is available in time and the rest later. */
+/** Reads bodies that app code created: completely, or the available bytes within a time limit, and the rest later. */
 
 import { describe } from "../package/describe.ts";
 import { AgentRefusal } from "../package/refusal.ts";
@@ -30,7 +30,7 @@ export async function readBodyWithin(
 ): Promise<{ body?: Uint8Array; unread?: UnreadBody }> {
   if (from.body === null) return {};
   const reader = (from.body as ReadableStream<unknown>).getReader();
-  // Code that writes it without a pause would let no timer run.
+  // Returns without setting a timer: code that writes the body without a pause would let no timer fire.
   if (within?.ms === 0) return { unread: { reader, next: heardLater(reader.read()) } };
   const parts: Uint8Array[] = [];
   let bytes = 0;
@@ -67,16 +67,16 @@ export function bytesOf(part: unknown): Uint8Array {
   throw new TypeError(`Cannot read a body: a part is ${describe(part)}, not bytes`);
 }
 
-/** Notifies the writer that nobody reads on. Returns the reason. */
+/** Notifies the writer of the body that reading has stopped. Returns the error. */
 export function refuseBody({ reader }: UnreadBody, error: AgentRefusal): AgentRefusal {
   reader.cancel(error).catch(() => undefined);
   return error;
 }
 
-/** The reason when a turn was abandoned or its agent has left. */
+/** The error when a turn was abandoned or its agent has left this process. */
 export const unheard = () => new AgentRefusal("deadline_exceeded", "Nobody waits for the answer");
 
-/** Prevents a rejection from counting as unhandled before the promise is awaited. */
+/** Returns the same promise, but a rejection before it is awaited does not count as unhandled. */
 export function heardLater<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => undefined);
   return promise;

@@ -1,4 +1,4 @@
-/** Reads rows of a statement for people who look at an agent, as many as an answer holds. */
+/** Reads rows of a statement for a person who inspects an agent, up to the size limit of an answer. */
 import type { StatementSync } from "node:sqlite";
 import type { QueryRows, SqlCell } from "../../../schemas/apps/agent-inspection.ts";
 import {

@@ -30,7 +30,8 @@ describe("the replies of an agent", function () {
     const count = async (host: MemoryHost) =>
       ((await host.invoke("Ledger/a", "all")) as string[]).length;
     try {
-      // One waits for its third for ever, the other has had all before.
+      // The client `waits` never gets the reply to its third call. The client `settles` has received the replies to
+      // all earlier calls.
       for (let number = 1; number <= 40; number += 1) {
         await add(own, "waits", number, Math.min(number, 3));
         await add(own, "settles", number, number);
@@ -74,7 +75,8 @@ describe("the replies of an agent", function () {
           expect(await copy(next, number)).to.include("has settled it");
         for (const number of [39, 40]) await add(next, "gateway", number, number);
         expect(await count(next)).to.equal(40);
-        // Each client has its own numbers. One client past the limit evicts the oldest.
+        // Each client has separate call numbers. When there is one client past the limit, the client that settled
+        // longest ago is evicted.
         for (let client = 0; client < AGENT_CLIENTS_MAX; client += 1) {
           for (let number = 1; number <= 17; number += 1) {
             await add(next, `c${client}`, number, number);

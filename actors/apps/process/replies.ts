@@ -1,5 +1,6 @@
 /**
- * The answers of calls and deliveries, stored in the same record as their effect. A repetition is answered from here.
+ * The results of calls and deliveries. Each is stored in the same record as the effects of its message. A repeated
+ * message is answered from here.
  */
 import { deserialize, serialize } from "node:v8";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
@@ -14,13 +15,14 @@ import type { AgentDatabase } from "./agent-database.ts";
  */
 const AGENT_REPLIES_MAX = 1_000;
 /**
- * Bytes of all kept answers, compressed. They are part of the database and its limit. The newest is kept at any size.
+ * Limit of the bytes of all kept replies, compressed. They are part of the database and count toward its limit. The
+ * newest reply is kept at any size.
  */
 const AGENT_REPLIES_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * Clients of which an agent knows which calls are settled. A copy of a call is dropped when its deadline has passed,
- * and no agent has as many clients in that time.
+ * Limit of the clients for which an agent remembers which calls are settled. A copy of a call is dropped after its
+ * deadline, and no agent has this many clients within that time.
  */
 export const AGENT_CLIENTS_MAX = 64;
 
@@ -41,11 +43,16 @@ interface Reply {
   call: { client: string; number: number } | undefined;
 }
 
-/** Replies that nobody repeats are deleted in batches by number or size, with one change of the database. */
+/**
+ * Replies that no client will request again are deleted in batches, by number or size, with one change of the
+ * database.
+ */
 const SETTLED_MAX = 16;
 const SETTLED_BYTES_MAX = 16 * 1024;
 
-/** Memory holds the ids of the replies, because every turn looks one up; the database holds their contents. */
+/**
+ * Memory holds the ids of the replies, because every turn looks one up. The replies themselves are in the database.
+ */
 export class Replies {
   readonly #database: AgentDatabase;
   /** Replies by id, oldest first. */
@@ -53,8 +60,9 @@ export class Replies {
   /** The ids of each client's calls, by call number. */
   readonly #ofClients = new Map<string, Map<number, string>>();
   /**
-   * For each client, the number below which no reply is kept and no call is run; the client that settled last comes
-   * last. A stopped server or host may deliver a copy of a call long after its client has the answer.
+   * For each client, the number below which no reply is kept and no call is run. The client that settled last comes
+   * last. Such numbers are needed because a stopped server or host may deliver a copy of a call long after its client
+   * has received the reply.
    */
   readonly #settled = new Map<string, number>();
   #bytes = 0;
@@ -73,7 +81,7 @@ export class Replies {
     for (const { client, below } of marks) this.#settled.set(String(client), Number(below));
   }
 
-  /** True for a copy of a call whose reply was deleted because its client does not wait for it any more. */
+  /** Returns true for a copy of a call whose reply was deleted because its client no longer waits for it. */
   isSettled({ client, number }: CallId): boolean {
     return number < (this.#settled.get(client) ?? 0);
   }
@@ -86,7 +94,7 @@ export class Replies {
     return row === undefined ? undefined : unpack(row.result as Uint8Array);
   }
 
-  /** Stores the outcome of a message. Each id is stored once. */
+  /** Stores the outcome of a message. Call it only one time for each id. */
   put({ id, call }: AnsweredMessage, outcome: Outcome): void {
     const packed = pack(outcome);
     const position = this.#last + 1;
@@ -101,8 +109,8 @@ export class Replies {
       if (settled.length > 0) this.#mark(call.client, call.settled);
       this.#remove(settled);
     }
-    // Past the limits, more are deleted only after the settled ones, so that no needed answer is deleted to make
-    // room.
+    // Replies past the limits are deleted after the settled ones, so that no needed reply is deleted while settled
+    // ones exist.
     const past = this.#pastBounds();
     for (const known of past) {
       const removed = this.#replies.get(known)?.call;
@@ -125,7 +133,7 @@ export class Replies {
     this.#database.own("DELETE FROM _trunkline_settled WHERE client = ?", oldest);
   }
 
-  /** Deletes replies to calls that the client will not repeat, when there are enough of them. */
+  /** Returns the replies to calls that the client will not repeat, if there are enough of them to delete. */
   #settledBy({ client, settled }: CallId): string[] {
     const numbers = this.#ofClients.get(client) ?? new Map<number, string>();
     const ids = belowSettled(numbers, settled).map(([, id]) => id);
@@ -181,7 +189,7 @@ export class Replies {
   }
 }
 
-/** The first byte says whether the rest is compressed. */
+/** Serializes an outcome. The first byte states whether the rest is compressed. */
 function pack(outcome: Outcome): Uint8Array {
   const plain = serialize(outcome);
   const isPacked = plain.length > PACKED_BYTES_MIN;

@@ -1,4 +1,4 @@
-/** Bindings that call the platform's REST API as the app. */
+/** Bindings that call the platform's REST API on behalf of the app. */
 import type { Operation } from "../../../schemas/apps/app-process.ts";
 import { ERRORS } from "../../../schemas/errors.ts";
 import type { ApiError } from "../package/api-error.ts";
@@ -7,7 +7,7 @@ import type { Page, RestBinding } from "../package/rest-binding.ts";
 import { toProcessRequest, toResponse } from "./exchange.ts";
 import type { HostLink } from "./host-link.ts";
 
-/** Placeholder for the account's base address in the API, which the host replaces. */
+/** Placeholder for the URL of the account in the API. The host replaces it. */
 const ORIGIN = "http://trunkline";
 const NO_CONTENT = 204;
 
@@ -24,7 +24,7 @@ interface Listed<T> {
   info: { cursor?: string; total_count?: number };
 }
 
-/** Calls of the API for the methods of bindings. A refusal is thrown. */
+/** Calls the API for the methods of bindings. If the API refuses, throws its error. */
 export interface RestCalls {
   one<T>(path: string, call?: Call): Promise<T>;
   list<T>(path: string, query?: Values): Promise<Listed<T>>;
@@ -32,8 +32,8 @@ export interface RestCalls {
 }
 
 /**
- * A binding that can create one for another namespace. The host refuses namespaces that the app's configuration does
- * not bind.
+ * A binding from which a binding for another namespace can be created. The host refuses namespaces that the app's
+ * configuration does not bind.
  */
 export interface RestDoor extends RestBinding {
   in?(namespace: string): RestDoor;
@@ -102,7 +102,10 @@ export function pageOf({ cursor, total_count: total }: Listed<unknown>["info"]):
   return { ...(cursor !== undefined && { cursor }), ...(total !== undefined && { total }) };
 }
 
-/** Returns a function that maps error numbers of the API to names: the common ones and those of this part. */
+/**
+ * Returns a function that converts responses with an error to thrown errors. It maps the API's error numbers to
+ * names: the common ones and those of this part.
+ */
 export function errorReader(
   Thrown: typeof ApiError,
   own: Readonly<Record<number, string>> = {},

@@ -1,4 +1,7 @@
-/** `node:async_hooks` for app code: AsyncLocalStorage and AsyncResource, without access to other code's values. */
+/**
+ * `node:async_hooks` for app code: only AsyncLocalStorage and AsyncResource, without access to the values of other
+ * code.
+ */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
 
 export { AsyncLocalStorage, AsyncResource };

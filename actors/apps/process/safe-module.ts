@@ -1,4 +1,4 @@
-/** `node:module` for app code: bundled CommonJS packages ask it for built-in modules. */
+/** `node:module` for app code. Bundled CommonJS packages use it to load built-in modules. */
 import { isBuiltin, builtinModules as realBuiltins } from "node:module";
 import { bareName, OPEN_BUILTINS, readSpecifier } from "../../../schemas/apps/open-builtins.ts";
 import { closedBuiltin } from "./closed-builtins.ts";
@@ -9,7 +9,7 @@ const getBuiltin = globalThis.process.getBuiltinModule.bind(globalThis.process);
 
 export const builtinModules = realBuiltins.filter((name) => OPEN_BUILTINS.has(bareName(name)));
 
-/** Knows built-in modules only: everything else is in the bundle. */
+/** `require` loads built-in modules only, because all other code is in the bundle. */
 export function createRequire(_from: unknown) {
   return function require(specifier: string): unknown {
     const { module, name, importer } = readSpecifier(specifier);

@@ -38,7 +38,7 @@ const safeProcess = {
     rss: () => real.memoryUsage().rss,
   }),
   emitWarning: (warning: unknown) => console.warn(String(warning)),
-  // Only the platform handles events of the process.
+  // These functions do nothing, because only the platform handles events of the process.
   on: quiet,
   once: quiet,
   off: quiet,

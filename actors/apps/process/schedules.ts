@@ -16,7 +16,7 @@ import type { DuePart } from "./due-work.ts";
 import { assertMethod } from "./methods.ts";
 import { fromJson, toJson } from "./own-tables.ts";
 
-/** The longest interval of `scheduleEvery`. A cron expression allows more. */
+/** Limit of the interval of `scheduleEvery`. A cron expression may have longer intervals. */
 export const AGENT_INTERVAL_S_MAX = 30 * 24 * 3_600;
 /** The latest time of `schedule`. */
 export const AGENT_DELAY_S_MAX = 100 * 366 * 24 * 3_600;
@@ -24,7 +24,7 @@ export const AGENT_DELAY_S_MAX = 100 * 366 * 24 * 3_600;
 interface Timing {
   type: ScheduleType;
   at: number;
-  /** Seconds of a delay or an interval, the expression of a cron. */
+  /** The seconds of a delay or an interval, or the text of a cron expression. */
   detail: string | number | null;
 }
 
@@ -130,7 +130,7 @@ export class Schedules implements DuePart {
     const retry = readRetry(fromJson(row.retry) as RetryOptions);
     const { database } = this.#agent;
     database.own("UPDATE _trunkline_schedules SET attempts = ? WHERE id = ?", attempts, id);
-    // The last attempt may have ended the process, so an attempt is stored before it begins.
+    // The attempt is stored before it begins, because the last attempt may have ended the process.
     await this.#agent.markBegun(Number(row.next_at));
     const schedule = toSchedule({ ...row, attempts });
     try {
@@ -258,7 +258,7 @@ function timingOf(when: Date | string | number): Timing {
   return { type: "cron", at, detail: when };
 }
 
-/** Occurrences that were missed are not repeated one by one. */
+/** Returns the next time after now: missed occurrences are not made up for. */
 function nextOccurrence(row: SqlRow, now: number): number | undefined {
   if (row.type === "cron") return cronAfter(String(row.detail), now);
   const stepMs = Number(row.detail) * 1000;

@@ -32,7 +32,7 @@ import { toRequest } from "./exchange.ts";
 import { methodOf } from "./methods.ts";
 import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
 
-/** RFC 6455, 7.4.1: closed without a close frame. */
+/** Close code 1006 (RFC 6455, section 7.4.1): the socket closed without a close frame. */
 const ABNORMAL_CLOSE = 1006;
 /** 1012, "service restart" (RFC 6455's registry): the client should reconnect. Messages sent meanwhile are lost. */
 const GIVEN_UP = { code: 1012, reason: "The agent could not reach this socket" };
@@ -163,8 +163,8 @@ export class Sockets {
   }
 
   /**
-   * Skips frames that were handled before, because the gateway resends when it is unsure. Resolves with true while a
-   * handler still runs.
+   * Handles frames and skips those that were handled before, because the gateway resends a frame when it is unsure.
+   * Resolves with true while a handler still runs.
    */
   async frames(socket: ProcessConnection, brought: BroughtFrames): Promise<boolean> {
     const entry = this.#entries.get(keyOf(socket));
@@ -217,7 +217,7 @@ export class Sockets {
 
   /**
    * Handles sockets that their gateway no longer has and that sent no close frame. With `all`, every socket of the
-   * gateway is closed, in case it still exists.
+   * gateway is also closed at the gateway, in case it still exists there.
    */
   async gone(gateway: string, numbers: number[] | "all"): Promise<void> {
     const lost = this.list().filter(
@@ -238,7 +238,7 @@ export class Sockets {
     );
   }
 
-  /** The agent is destroyed or does not start, so its clients are notified. */
+  /** Closes all sockets, because the agent is destroyed or does not start. */
   closeAll(code: number, reason: string): void {
     for (const connection of this.list()) connection.close(code, reason);
     this.#entries.clear();
@@ -287,7 +287,7 @@ export class Sockets {
     try {
       this.#agent.state.set(state, connection);
     } catch (error) {
-      // The error of the app's check goes only to the log, because it may not be meant for clients.
+      // The error that the app's check threw goes only to the log, because it may not be meant for clients.
       this.#agent.log("warn", error);
       connection.send(stateErrorFrame(REJECTED_ERROR));
     }
@@ -306,7 +306,7 @@ export class Sockets {
       return connection.send(errorFrame(id, `Method ${method} is not callable`));
     if (metadata.streaming === true) {
       const stream = new StreamingResponse(connection, id);
-      // The method may run for any time. The frame counts as taken when the method has begun.
+      // The method may run for a long time. The frame counts as handled when the method has begun.
       this.#agent.background(async () => {
         try {
           await Reflect.apply(called, instance, [stream, ...args]);

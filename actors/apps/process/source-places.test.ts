@@ -4,7 +4,7 @@ import { buildSync } from "esbuild";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
 import { type Place, sourcePlaces } from "./source-places.ts";
 
-/** Returns esbuild's bundle of two of these files, with its source map. */
+/** Returns esbuild's bundle of two source files of this project, with its source map. */
 function build() {
   const { outputFiles } = buildSync({
     stdin: {

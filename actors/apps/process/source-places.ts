@@ -9,20 +9,20 @@ export interface Place {
   column: number;
 }
 
-/** A place in the source with this index. */
+/** A position in the source file with index `source`. */
 interface SourcePlace extends Place {
   source: number;
 }
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/** Values of the base64 characters of a segment; -1 for other characters. */
+/** Values of base64 characters; -1 for characters that are not base64. */
 const VALUES = new Int8Array(128).fill(-1);
 for (const [value, digit] of [...DIGITS].entries()) VALUES[digit.charCodeAt(0)] = value;
 /** The continuation bit of a base64 digit. */
 const GOES_ON = 32;
 const SEMICOLON = 59;
 
-/** Returns an entry for each of `wanted`; undefined if the map does not cover it. */
+/** Returns the source position for each of `wanted`; undefined where the map does not cover the position. */
 export function sourcePlaces(
   mappings: string,
   wanted: readonly Place[],
@@ -35,7 +35,7 @@ export function sourcePlaces(
   let next = 0;
   while (next < order.length) {
     const segment = reader.next();
-    // The last segment before a place is the one that it belongs to.
+    // A position belongs to the last segment that begins at or before it.
     const end = segment === undefined || reader.line > line ? Infinity : segment.column;
     for (; next < order.length; next += 1) {
       const place = wanted[order[next] as number] as Place;
@@ -52,7 +52,7 @@ export function sourcePlaces(
 const compare = (one: Place | undefined, other: Place | undefined): number =>
   (one?.line ?? 0) - (other?.line ?? 0) || (one?.column ?? 0) - (other?.column ?? 0);
 
-/** Reads segments, whose fields are relative to the previous ones. */
+/** Reads the segments of a map. Their fields are relative to the fields of the previous segment. */
 class SegmentReader {
   line = 1;
   readonly #mappings: string;
@@ -98,7 +98,7 @@ class SegmentReader {
     return VALUES[this.#mappings.charCodeAt(this.#at)] ?? -1;
   }
 
-  /** Reads a base64 VLQ number: five bits per digit, lowest first; the lowest bit is the sign. */
+  /** Reads a base64 VLQ number: five bits per digit, lowest bits first. The lowest bit of the result is the sign. */
   #number(): number {
     let bits = 0;
     let shift = 0;

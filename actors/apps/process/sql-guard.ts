@@ -1,12 +1,12 @@
 /**
- * The limits of an agent's own SQL: it may do everything within its database, and nothing outside of the database or
- * its log.
+ * The limits of an agent's own SQL: it may do anything within its database, but nothing outside the database or its
+ * log.
  */
 import { constants } from "node:sqlite";
 
 const OWN_PREFIX = "_trunkline_";
 
-/** Pragmas that read, that a database stores, and that only check. */
+/** Permitted pragmas: they only read or check, or set a value that the database stores. */
 const PRAGMAS = new Set([
   "application_id",
   "collation_list",
@@ -43,20 +43,21 @@ const READ_PRAGMAS = new Set([
   "schema_version",
 ]);
 const MODULES = new Set(["fts3", "fts4", "fts5", "fts5vocab", "geopoly", "rtree", "rtree_i32"]);
-/** Tables that every database has, over its raw pages. */
+/** Tables that exist in every database and give access to its raw pages. */
 const RAW_TABLES = new Set(["sqlite_dbpage", "dbstat"]);
 const FUNCTIONS = new Set(["load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"]);
 
 const ATTACHED = "ATTACH and VACUUM INTO would leave the agent's database";
 
 /**
- * Allowed to the platform's own statements only. Node's permissions do not apply to files that SQLite attaches.
- * VACUUM attaches a nameless database while it runs, VACUUM INTO a named one.
+ * Returns why a step of the platform's own statement is refused. It may not attach files, because Node's permissions
+ * do not apply to files that SQLite attaches. While VACUUM runs, it attaches a database without a name, which is
+ * permitted. VACUUM INTO attaches one with a name.
  */
 export const ownRefusalOf = (action: number, first: string | null): string | undefined =>
   action === constants.SQLITE_ATTACH && first !== "" ? ATTACHED : undefined;
 
-/** Pragmas that show what a database is made of. */
+/** Pragmas that show the structure of a database. */
 const LOOK_PRAGMAS = new Set([
   "foreign_key_list",
   "index_info",
@@ -89,7 +90,7 @@ export function lookRefusalOf(
 
 const ONLY_READS = "a query only reads: SELECT, WITH, or PRAGMA table_info";
 
-/** Returns why a step of a statement is refused; undefined if it is permitted. */
+/** Returns why a step of a user's statement is refused; undefined if it is permitted. */
 export function refusalOf(
   action: number,
   first: string | null,
@@ -103,7 +104,7 @@ export function refusalOf(
       return isPreparing ? "DETACH has nothing to let go of" : undefined;
     case constants.SQLITE_TRANSACTION:
     case constants.SQLITE_SAVEPOINT:
-      // VACUUM begins a transaction of its own.
+      // VACUUM begins a transaction itself, so this is permitted while it runs.
       return isPreparing
         ? "transactions are begun by ctx.storage.transactionSync(() => { … })"
         : undefined;

@@ -1,4 +1,6 @@
-/** Counts the parameters of a statement. SQLite silently binds NULL to parameters without a value. */
+/**
+ * Counts the parameters of a statement. Without this check, SQLite silently binds NULL to parameters without a value.
+ */
 
 /** The parts of SQL in which a question mark is no parameter: strings, quoted names, comments, plain names. */
 const OTHER = [
@@ -17,7 +19,9 @@ const TOKEN = new RegExp(
   "gu",
 );
 
-/** In SQLite, `?` gets the next number after the largest so far, and `?NNN` names its own. */
+/**
+ * Counts parameters as SQLite does: `?` gets the number after the largest one so far, and `?NNN` states its number.
+ */
 export function parameterCount(sql: string): number {
   let count = 0;
   for (const { groups } of sql.matchAll(TOKEN)) {

@@ -1,4 +1,4 @@
-/** Checks values that go into SQL and converts those that come out. Values that SQLite would change are refused. */
+/** Checks values that SQL receives and converts values that it returns. Refuses values that SQLite would change. */
 
 import type { SqlValue } from "../package/sql.ts";
 

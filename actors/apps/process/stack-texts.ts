@@ -5,13 +5,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { type Place, sourcePlaces } from "./source-places.ts";
 
-/** The file name for positions that no source map covers. */
+/** The file name that is shown for positions without a source in the map. */
 const BUNDLE = "bundle.js";
 /**
  * Limit of the cached positions. Code fails at the same places again, and each lookup in the map takes milliseconds.
  */
 const PLACES_KEPT_MAX = 1_000;
-/** Files of the platform: its own, and those of packages, which npm may put beside it. */
+/** Parts of the paths of the platform's own files, and of packages that npm may install beside it. */
 const OWN_FILES = [new URL("../../../", import.meta.url).href, "/node_modules/"];
 
 interface SourceMap {
@@ -25,7 +25,7 @@ class StackTexts {
   readonly #bundle: string;
   readonly #names = new Map<string, string>();
 
-  /** `bundle`: its URL, as stacks name it. */
+  /** `bundle` is the bundle's URL, as it appears in stacks. */
   constructor(bundle: string, readMap: () => string | undefined) {
     this.#bundle = bundle;
     this.#place = new RegExp(`${RegExp.escape(bundle)}:(\\d+):(\\d+)`, "g");
@@ -38,7 +38,7 @@ class StackTexts {
     };
   }
 
-  /** Returns the text of a log line or a stack for people. */
+  /** Returns the text of a log line or a stack, as people should see it. */
   of(text: string): string {
     if (!text.includes("file://")) return text;
     const lines = text.split("\n");
@@ -80,8 +80,8 @@ class StackTexts {
 let ofApp: StackTexts | undefined;
 
 /**
- * Sets the bundle whose stacks this process shows. The source map is beside the bundle and is read when it is first
- * needed.
+ * Sets the bundle whose stacks this process makes readable. The source map is beside the bundle and is read when it
+ * is first needed.
  */
 export function readStacksOf(bundlePath: string, bundle: string): void {
   const path = `${bundlePath}.map`;
@@ -91,13 +91,13 @@ export function readStacksOf(bundlePath: string, bundle: string): void {
 
 /** Returns at most `charsMax` of a text, with positions in the app's own files. */
 export function forPeople(text: string, charsMax: number): string {
-  // A place in a file of the app is shorter than one in the bundle, so a longer text may still fit.
+  // A position in an app's file is shorter than one in the bundle, so a text longer than `charsMax` may still fit.
   const read = text.slice(0, LONGER * charsMax);
   return (ofApp?.of(read) ?? read).slice(0, charsMax);
 }
 const LONGER = 4;
 
-/** An invalid map leaves the positions in the bundle. */
+/** Parses a source map. If it is invalid, the texts keep the positions in the bundle. */
 function parseMap(text: string | undefined): SourceMap | undefined {
   if (text === undefined) return undefined;
   try {

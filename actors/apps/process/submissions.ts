@@ -18,11 +18,11 @@ import { assertMethod } from "./methods.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { fromJson, toJson } from "./own-tables.ts";
 
-/** Limit of one agent's concurrent submissions, and of the entries in one list. */
+/** Limit of one agent's concurrent submissions. The limit below is for the number of entries in one list. */
 export const AGENT_SUBMISSIONS_RUNNING_MAX = 8;
 const AGENT_SUBMISSIONS_LISTED_MAX = 1_000;
 
-/** A submission is attempted once unless its options say otherwise. */
+/** By default, a submission is attempted only one time. */
 const ONCE = { maxAttempts: 1 };
 
 export class Submissions implements DuePart {
@@ -176,8 +176,8 @@ export class Submissions implements DuePart {
       id,
     );
     if (begun === undefined) return;
-    // No output leaves before the begin of the submission is durable. So it has one effect, however this process
-    // ends.
+    // No output leaves before the start of the submission is durable. So the submission has its effects only one
+    // time, however this process ends.
     const context: SubmissionContext = {
       submissionId: id,
       ...(row.idempotency_key !== null && { idempotencyKey: String(row.idempotency_key) }),
@@ -186,7 +186,7 @@ export class Submissions implements DuePart {
     };
     try {
       const call = this.#agent.call(String(row.method), fromJson(row.payload), context);
-      // A cancelled submission makes room at once, even if its method ignores the signal.
+      // A cancelled submission frees its place without delay, even if its method ignores the signal.
       const result = await Promise.race([call, aborted(signal)]);
       this.#end(id, "completed", { result: toJson("the result of a submission", result) });
     } catch (error) {
@@ -204,13 +204,13 @@ export class Submissions implements DuePart {
         this.#end(id, "error", { error: String(error) });
         if (!signal.aborted) await this.#agent.report(error);
       }
-      // Tells a method that still runs past its time, by its signal, that its result is no longer used.
+      // The signal notifies a method that still runs after its time limit that its result is no longer used.
       this.#running.get(id)?.abort.abort(error);
     }
     this.#agent.gate.flushSoon();
   }
 
-  /** Submissions that a former process had begun. They are tried again if their options say so. */
+  /** Marks submissions that a previous process had begun. They are attempted again if their options permit it. */
   #interrupt(): void {
     for (const row of this.#agent.database.own(
       "SELECT * FROM _trunkline_submissions WHERE status = 'running'",

@@ -1,6 +1,6 @@
 /**
- * Runs each message from the host to an agent in a turn. A message has one effect, and its answer is sent when the
- * effect is durable.
+ * Runs each message from the host to an agent in a turn. A message has its effect only one time, and its answer is
+ * sent when the effect is durable.
  */
 import { deserialize, serialize } from "node:v8";
 import type {
@@ -22,20 +22,20 @@ import { toProcessError } from "./process-errors.ts";
 import { refuseBody, type UnreadBody, unheard } from "./read-body.ts";
 import type { AnsweredMessage, Outcome } from "./replies.ts";
 
-/** The message of a stub: the method's arguments, and the start properties of the agent. */
+/** The content of a call through a stub: the method's arguments, and the start properties of the agent. */
 interface Invocation {
   args: unknown[];
   props?: unknown;
 }
 
-/** A turn past its time continues, but nothing waits for it. */
+/** A turn past its time limit continues to run, but nothing waits for it any more. */
 interface RunningTurn {
   isOver: boolean;
 }
 
 type TakenTurn = Omit<ToProcess & { type: "turn" }, "type" | "agent">;
 
-/** The answer to a late copy of a call, which nobody waits for. */
+/** The answer to a late copy of a call for whose result no caller waits any more. */
 const SETTLED: ProcessError = {
   name: "Error",
   message: "Cannot run the call: its client has settled it",
@@ -43,14 +43,14 @@ const SETTLED: ProcessError = {
 };
 const NOTHING: TurnResult = { type: "nothing" };
 /**
- * Types of messages whose replies are stored. The other types may repeat without harm: frames have numbers, sockets
- * are known, and alarms check what is due.
+ * Types of messages whose replies are stored. Messages of other types may be repeated without harm: frames have
+ * numbers, the agent knows its sockets, and alarms check which work is due.
  */
 const KEPT = new Set<TurnInput["type"]>(["request", "deliver", "invoke", "connect"]);
 
 export class TurnTaker {
   readonly #agent: OpenAgent;
-  /** Turns under way by id, so that a repeated call gets the same answer. */
+  /** The running turns by id. A repeated message gets the answer of the running turn. */
   readonly #underWay = new Map<string, Promise<Outcome>>();
   readonly #deliveries: DeliveryChain;
   readonly #streams: AnswerStreams;
@@ -69,7 +69,7 @@ export class TurnTaker {
     };
   }
 
-  /** Ends all streams, because the agent leaves this process. */
+  /** Ends all streams of the agent, because it leaves this process. */
   close(): void {
     this.#isClosed = true;
     this.#streams.leaveThoseOf(this.#maker);
@@ -99,7 +99,8 @@ export class TurnTaker {
   }
 
   async #outcome(id: string, input: TurnInput, call?: CallId): Promise<Outcome> {
-    // A socket that was closed here needs no start of an agent, which may be failing.
+    // The agent does not know this socket, so the notice changes nothing. It must not start the agent, whose start
+    // may be failing.
     if (input.type === "disconnect" && !this.#agent.sockets.has(input.connection)) {
       return { result: NOTHING };
     }
@@ -137,13 +138,13 @@ export class TurnTaker {
     } catch (error) {
       outcome = { error: toProcessError(error) };
     } finally {
-      // The result of code that runs past its time is ignored.
+      // From now on, results of code that continues past its time limit are ignored.
       turn.isOver = true;
     }
     const hasWritten = before !== undefined && log.position !== before;
-    // A failed delivery is repeated under the same id and must run again.
+    // A failed delivery is repeated under the same id and must run again, so its reply is not stored.
     const isFinal = input.type !== "deliver" || isTaken(outcome);
-    // The reply is stored in the same record as the turn's changes.
+    // The reply is stored in the same record as the turn's changes. Without changes, a repetition does no harm.
     if (isKept && hasWritten && isFinal) this.#agent.replies.put(asked, keptOf(outcome));
     return outcome;
   }
@@ -190,7 +191,7 @@ export class TurnTaker {
     return this.#agent.runAs({ request }, async () => {
       try {
         const response = await instance.fetch(request);
-        // An inbox gets only the status, not the answer's body.
+        // For a delivery, the whole body is awaited and not streamed, because an inbox uses only the status.
         const open = (unread: UnreadBody) => this.#open(unread, turn);
         const isRead = input.type === "request";
         const answer = await toProcessAnswer(
@@ -242,7 +243,7 @@ function serializeResult(
 ): Uint8Array {
   let bytes: Uint8Array;
   try {
-    // JSON has no undefined, which a method without a result returns.
+    // A method without a result returns `undefined`, which JSON cannot represent, so it becomes null.
     bytes = isJson ? Buffer.from(JSON.stringify(result) ?? "null") : serialize(result);
   } catch (cause) {
     const { message } = cause as Error;
@@ -257,7 +258,7 @@ function serializeResult(
   return new Uint8Array(bytes);
 }
 
-/** Returns the start properties, which count if this is the agent's first message. */
+/** Returns the start properties. They are used only if this is the agent's first message. */
 function propsOf(input: TurnInput): unknown {
   switch (input.type) {
     case "invoke":
@@ -273,7 +274,10 @@ function propsOf(input: TurnInput): unknown {
   }
 }
 
-/** A streamed body is not stored. A repeated request gets an error that says so. */
+/**
+ * Returns the outcome that is stored. A streamed body is not stored, so a repeated request gets an error that states
+ * this.
+ */
 function keptOf(outcome: Outcome): Outcome {
   if (!("result" in outcome) || outcome.result.type !== "answer") return outcome;
   const { stream, lent } = outcome.result.answer;
@@ -282,7 +286,7 @@ function keptOf(outcome: Outcome): Outcome {
   return { error: { name: "Error", message, refusal: "may_have_run" } };
 }
 
-/** Returns whether the inbox counts the outcome as success: only 2xx. */
+/** Returns whether the inbox counts the outcome as a success. Only 2xx counts. */
 function isTaken(outcome: Outcome): boolean {
   if (!("result" in outcome) || outcome.result.type !== "answer") return false;
   return isSuccessful(outcome.result.answer.status);

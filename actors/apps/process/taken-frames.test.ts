@@ -18,7 +18,10 @@ callable()(Room.prototype.fast);
 const TURN_MS = 200;
 
 describe("TakenFrames", () => {
-  /** Frames that end when the test says so, in the order in which they began. */
+  /**
+   * Takes frames. Each ends only when the test calls `end`. `begun` has their numbers in the order in which they
+   * began.
+   */
   function taking(text?: string, heldMs?: number) {
     const taken = new TakenFrames(text, heldMs);
     const begun: number[] = [];
@@ -63,7 +66,7 @@ describe("TakenFrames", () => {
     end(1);
     await new Promise(setImmediate);
     expect(await take(1, 1, 1)).to.equal(false);
-    // Frames before this one have not arrived yet.
+    // Frame 3 must wait, because frame 2 has not arrived yet.
     expect(await take(3, 1, 2)).to.equal(true);
     expect(begun).to.deep.equal([1]);
   });

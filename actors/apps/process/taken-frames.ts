@@ -1,16 +1,20 @@
-/** The frames of one socket: each begins once, in order, and the batch that delivered them waits for all of them. */
+/**
+ * The frames of one socket. Each frame begins only one time, in order. The batch that delivered frames waits until
+ * all of them are handled.
+ */
 import { FramesDone } from "./frames-done.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 
 /**
- * After this time, an unfinished batch is answered as unfinished and sent again. It is well below the time of a turn.
+ * After this time, an unfinished batch is answered as unfinished, and the gateway sends it again. The time is much
+ * shorter than the time limit of a turn.
  */
 const SOCKET_BATCH_HELD_MS = 15_000;
 
 export interface BroughtFrames {
   first: number;
   frames: (string | Uint8Array)[];
-  /** See FramesDone.settle; absent where batches come one after the other. */
+  /** See FramesDone.settle. Absent if the gateway sends one batch after the other. */
   settledBefore?: number | undefined;
 }
 
@@ -25,7 +29,10 @@ export class TakenFrames {
     this.#heldMs = heldMs;
   }
 
-  /** Resolves when all of them are handled; with true where some go on, after SOCKET_BATCH_HELD_MS. */
+  /**
+   * Begins the frames of a batch. Resolves when all are handled, or with true after SOCKET_BATCH_HELD_MS if some
+   * still run.
+   */
   async take(
     { first, frames, settledBefore }: BroughtFrames,
     handle: (number: number, frame: string | Uint8Array) => Promise<void>,
@@ -37,7 +44,7 @@ export class TakenFrames {
     try {
       if (settledBefore !== undefined) {
         this.#done.settle(settledBefore);
-        // Earlier frames were sent before and are still in flight.
+        // Waits for earlier frames, which were sent in other batches and have not arrived yet.
         while (frames.length > 0 && this.#done.next < first) {
           if (await Promise.race([this.#begun.promise, late])) return true;
         }

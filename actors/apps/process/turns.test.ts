@@ -288,7 +288,7 @@ describe("an app's process: turns", function () {
       try {
         const first = own.invoke(key, "outside");
         const turns = Array.from({ length: 1_000 }, () => own.invoke(key, "now"));
-        // The last of them comes when none has ended.
+        // All turns are requested before any of them has ended.
         const error = await refused(Promise.all(turns));
         expect(error.error.refusal).to.equal("busy");
         held.resolve(nothing);
@@ -361,7 +361,7 @@ describe("an app's process: turns", function () {
     for (const [sql, ...values] of miscounted) {
       it(`refuses ${sql} with ${values.length} values`, async () => {
         const wanted = new RegExp(`Cannot bind ${sql.includes(";") ? 0 : values.length} values`);
-        // A statement that is kept ready has no values of the time before.
+        // A cached statement must not reuse the values that were bound earlier.
         await host.invoke("Ledger/values", "query", "SELECT ? AS a", 1);
         const error = await refused(host.invoke("Ledger/values", "query", sql, ...values));
         expect(error.message).to.match(wanted);
@@ -518,7 +518,8 @@ describe("an app's process: turns", function () {
           }),
         );
         await until("the second record waits", () => isHeld);
-        // Whatever it lets out beside the record has come when it answers this.
+        // When the process answers this request, messages that it had sent without waiting for the record would also
+        // have arrived.
         await own.entry("/env");
         expect([answered, own.operations.length]).to.deep.equal([0, 0]);
         held.resolve();

@@ -9,7 +9,9 @@ import { APP_WAL_FILES_MAX } from "../../../schemas/apps/limits.ts";
 const open = new Map<string, number>();
 let last = "";
 
-/** Returns the descriptor of a file, until the next one is asked for; undefined where there is no such file. */
+/**
+ * Returns the descriptor of a file. It is valid until the next call. Returns undefined if the file does not exist.
+ */
 export function walFile(path: string): number | undefined {
   const known = open.get(path);
   if (known !== undefined && path === last) return known;
@@ -36,7 +38,7 @@ function opened(path: string): number | undefined {
   try {
     return openSync(path, "r");
   } catch {
-    // The file appears with the first write.
+    // SQLite creates the file with the first write, so it does not exist yet.
     return undefined;
   }
 }

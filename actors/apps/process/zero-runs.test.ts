@@ -27,7 +27,7 @@ describe("zero runs", () => {
 
   it("packZeroRuns() returns what fits its limit exactly, and nothing past it", () => {
     const bytes = Buffer.concat([Buffer.alloc(400), Buffer.alloc(40, 1), Buffer.alloc(400)]);
-    // The length, a run with ten words, and the zeros after it.
+    // The packed form has the length, the lengths of a run, its ten words, and the lengths of the zeros after it.
     expect(packZeroRuns(bytes, 4 + 4 + 40 + 4)).to.have.length(52);
     expect(packZeroRuns(bytes, 48)).to.equal(undefined);
   });

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
 
-/** Rows that count every read, and that nobody may iterate. */
+/** A map of rows that counts its reads. Its iterators throw unless `walkable` is true. */
 class CountedRows<V> extends Map<string, V> {
   looks = 0;
   walkable = false;
@@ -106,7 +106,10 @@ describe("costs of a crawl job", () => {
 const numbered = (count: number, prefix: string) =>
   Array.from({ length: count }, (_, number) => `${prefix}${number}`);
 
-/** Adds this many pages; those of the first reports are settled. */
+/**
+ * Starts a job and fills it almost to `pages` pages. The pages that this function visits are settled; all others stay
+ * queued.
+ */
 function fill(world: JobWorld, pages: number): void {
   world.start({ source: "links", limit: 100_000 }).learn();
   world.visit(fetched(numbered(10, START)));
@@ -117,7 +120,8 @@ function fill(world: JobWorld, pages: number): void {
     world.settleBacklog();
     added += links;
   }
-  // The last places of a large job stay free for the test's pages, and are then filled.
+  // The job of 100,000 pages is at its page limit. It gets 80 of the last 100 pages; the first test adds the other
+  // 20.
   if (pages === 100_000) world.visit(fetched(numbered(80, `${START}rest/`)));
   world.rows = new CountedRows(world.rows);
 }

@@ -19,7 +19,7 @@ export function endJob(
   state.status = status;
   state.endedAt = now;
   state.messages = [...state.messages, ...messages];
-  // All pages that this cancels share one settlement number.
+  // All pages that the end of the job cancels share one settlement number.
   state.settled += 1;
   draft.remind("timeOut", null);
   if (state.fullHosts !== undefined) draft.remind("askAgain", null);
@@ -27,7 +27,8 @@ export function endJob(
   const counts = { total: state.total, finished: finishedPages(state), skipped: state.skipped };
   const ended = { id: draft.key, status, endedAt: now, ...counts };
   draft.send(envelope(crawlList, state.account, "ended", ended));
-  // The request may hold credentials, and nobody needs it any more. Pages in flight are dropped.
+  // Deletes the blob of the crawl request: it may hold credentials, and no later step needs it. Workers drop the
+  // pages in flight of an ended job.
   draft.send(envelope(crawlPage, draft.key, "purge", { job: draft.key, only: "request" }));
   for (const { origin } of state.homes) draft.touchedHosts.add(new URL(origin).host);
 }
@@ -38,8 +39,8 @@ export function endWithoutStart(draft: JobDraft, reason: string): void {
 }
 
 /**
- * Completes a job with nothing queued or in flight that cannot grow: no sitemap is awaited, or the page limit is
- * reached.
+ * Completes a job if nothing is queued or in flight and no page can be added. No page can be added if the page limit
+ * is reached, or if no sitemap is awaited and the backlog is empty.
  */
 export function endIfDone(draft: JobDraft): void {
   const { queued, inFlight } = draft.state;

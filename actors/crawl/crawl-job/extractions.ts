@@ -1,4 +1,4 @@
-/** Chooses the pages for which models are asked. The others of the job wait in their order. */
+/** Chooses the fetched pages from which models extract JSON now. The job's other fetched pages wait in a queue. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
@@ -7,8 +7,8 @@ import type { JobDraft } from "./state/job-draft.ts";
 import { pageOf, pageRow } from "./state/pages.ts";
 
 /**
- * Pages of one job for which models are asked at once: the capacity of two workers, so that a large crawl does not
- * fill the lane.
+ * Maximum JSON tasks of one job at the same time: the capacity of two workers, so that a large crawl does not fill
+ * the lane.
  */
 export const JOB_JSON_TASKS_MAX = 16;
 
@@ -17,7 +17,7 @@ type Extractions = DeepReadonly<NonNullable<CrawlJobState["extractions"]>>;
 
 const extractionsOf = ({ state }: JobDraft): Extractions => state.extractions ?? { asked: 0 };
 
-/** Makes a fetched page wait for its JSON, and for its task behind other pages. */
+/** Appends a fetched page to the queue of pages that need JSON. */
 export function extract(draft: JobDraft, index: number, page: Page, jsonSource: string): void {
   draft.write(pageRow(index), { ...page, status: "extracting", jsonSource });
   const { first = index, last, ...others } = extractionsOf(draft);
@@ -26,14 +26,16 @@ export function extract(draft: JobDraft, index: number, page: Page, jsonSource: 
   askNext(draft);
 }
 
-/** Asks for the next page after the JSON of one has arrived or failed. */
+/** Counts a JSON task that has ended, and sends the task of the next page in the queue. */
 export function endExtraction(draft: JobDraft): void {
   const { asked, ...others } = extractionsOf(draft);
   draft.state.extractions = { ...others, asked: Math.max(0, asked - 1) };
   askNext(draft);
 }
 
-/** The tasks of one message fit it, however long their addresses are. */
+/**
+ * Sends JSON tasks until JOB_JSON_TASKS_MAX are open. So few tasks fit one message even with the longest addresses.
+ */
 function askNext(draft: JobDraft): void {
   const { account } = draft.state;
   for (;;) {

@@ -36,7 +36,8 @@ describe("internal faults in a crawl job", () => {
     const before = world.state;
     world.run("turnEnded", { host: HOST, turn, fault });
     expect(world.state).to.equal(before);
-    // A turn granted before the site knew is returned.
+    // The site may have granted a turn before it received the withdrawal of the wanted requests. The job returns that
+    // turn.
     expect(world.tryGrant()).to.equal(undefined);
     expect(world.take("site").map(({ message }) => message)).to.include("turnFinished");
     checkJob(world);

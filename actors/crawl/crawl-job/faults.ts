@@ -1,4 +1,7 @@
-/** Lasting faults of ours, such as a full store. The job pauses the host, and ends where that does not help. */
+/**
+ * Faults of this platform that last, such as a full store. The job pauses the host where a turn failed. If pauses do
+ * not help, the job ends.
+ */
 import {
   CRAWL_TRIES_MAX,
   SITE_FULL_RETRY_MS,
@@ -8,14 +11,18 @@ import { endJob } from "./end-job.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { postpone } from "./wanted-requests.ts";
 
-/** Pause of a host after a fault of ours. It doubles each time, up to SITE_FULL_RETRY_MS. */
+/**
+ * First pause of a host after a fault of this platform. Each further fault doubles the pause, up to
+ * SITE_FULL_RETRY_MS.
+ */
 export const FAULT_RETRY_MS = 5_000;
 /**
- * A job ends after this long if every turn failed by a fault of ours: a full store, or browsers that do not start.
+ * A job ends if every turn of this period failed by a fault of this platform: a full store, or browsers that do not
+ * start.
  */
 export const JOB_FAULTS_MS_MAX = 600_000;
 
-/** Records a turn that ended by a fault of ours. No page is the cause. */
+/** Records a turn that ended by a fault of this platform. The fault counts as a failed attempt of no page. */
 export function recordFault(draft: JobDraft, host: string, fault: string): void {
   const { since = draft.now, turns = 0 } = draft.state.faults ?? {};
   const minutes = Math.floor((draft.now - since) / 60_000);
@@ -25,7 +32,8 @@ export function recordFault(draft: JobDraft, host: string, fault: string): void 
   }
   draft.state.faults = { since, turns: turns + 1 };
   const { fullHosts = [] } = draft.state;
-  // A crawl of very many hosts continues at the others without a pause.
+  // If half of SITES_FULL_MAX hosts are paused already, this host is not paused too. With SITES_FULL_MAX paused
+  // hosts, the next full site would end the job.
   if (fullHosts.includes(host) || fullHosts.length >= SITES_FULL_MAX / 2) return;
   postpone(draft, host, Math.min(FAULT_RETRY_MS * 2 ** turns, SITE_FULL_RETRY_MS));
 }

@@ -111,7 +111,7 @@ describe("limits of the stored crawl job", () => {
 
   it("waiting addresses are stored in rows of BACKLOG_ROW_CHARS_MAX characters", () => {
     const world = linking();
-    // All have the same length, so that the last one of a row ends or exceeds it.
+    // All links have the same length, so a full row holds exactly `perRow` links.
     const chars = 500;
     const perRow = Math.ceil(BACKLOG_ROW_CHARS_MAX / chars);
     const links = numbered(10 * perRow).map((link) => link.padEnd(chars, "-"));

@@ -1,4 +1,4 @@
-/** Makes the live update of a message's effects. */
+/** Builds the live update that shows clients what a message has changed in the job. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import type { CrawlNews } from "../../../schemas/crawl/crawl-job.ts";
 import { CRAWL_NEWS_PAGES_MAX } from "../../../schemas/crawl/limits.ts";

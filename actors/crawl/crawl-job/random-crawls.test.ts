@@ -14,7 +14,7 @@ const RUNS = 60;
 class RandomCrawl {
   readonly world = new JobWorld();
   readonly #random: SeededRandom;
-  /** Wanted requests as each site knows them. */
+  /** The number of wanted requests that each site knows, by host. */
   readonly #wanted = new Map<string, number>();
   readonly #turns = new Map<Turn, Set<TurnRequest>>();
   /** Robots.txt files that the job has not received yet. */
@@ -108,7 +108,7 @@ class RandomCrawl {
     this.world.run("turnGranted", { host, turn, requests });
   }
 
-  /** Reports a turn in pieces, in part, or loses it. */
+  /** Reports some requests of a turn, or ends the turn while some are unreported. */
   #work(turn: Turn): void {
     const left = this.#turns.get(turn) ?? new Set();
     if (this.#random.chance(0.15) || left.size === 0) {

@@ -11,14 +11,16 @@ import type { JobDraft } from "./state/job-draft.ts";
 import { addMessage } from "./state/job-messages.ts";
 import { sitemapOfTurn, takeReadSitemap } from "./turns.ts";
 
-/** Nested sitemaps, redirects included. Real sites have two levels and two redirects. */
+/** Maximum nesting of sitemaps; each redirect counts as a level. Real sites have two levels and two redirects. */
 export const SITEMAP_NESTING_MAX = 10;
 
 type Messages = typeof crawlJob.messages;
 type RobotsLearned = z.output<Messages["robotsLearned"]["input"]>;
 type Slice = z.output<Messages["sitemapRead"]["input"]>;
 
-/** Returns false if no home waits for this robots.txt. */
+/**
+ * Records what the site reports about the robots.txt of a home. Returns false if no home waits for this robots.txt.
+ */
 export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   const { homes } = draft.state;
   const origin = `${learned.scheme}://${learned.host}`;

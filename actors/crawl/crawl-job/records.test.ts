@@ -4,7 +4,7 @@ import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-wor
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { RECORD_LIST_BYTES_MAX } from "./records.ts";
 
-/** A job with its start and this many unfetched pages. */
+/** Returns a job whose start page is settled and that has `pages` queued pages. */
 function jobOf(pages: number): JobWorld {
   const world = new JobWorld().start({ source: "links", limit: 100_000 });
   world.learn();

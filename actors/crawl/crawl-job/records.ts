@@ -27,7 +27,10 @@ export const RECORD_LIST_BYTES_MAX = 800_000;
 type Page = DeepReadonly<PageRow>;
 type Query = z.output<typeof crawlJob.messages.list.input>;
 
-/** The position of a listing: after `index`, among records settled after `after` and up to `upTo`. */
+/**
+ * The position of a listing: it continues behind the record `index`, among records whose settlement number is above
+ * `after` and at most `upTo`.
+ */
 interface Position {
   index: number;
   after: number;
@@ -88,7 +91,10 @@ function* walk(
   }
 }
 
-/** Yields the indexes with a wanted letter, skipping rows in which nothing was settled since. */
+/**
+ * Yields the indexes of records with a wanted status letter. Skips rows in which no record was settled after
+ * settlement number `after`.
+ */
 function* matching(
   draft: JobDraft,
   wanted: string | undefined,
@@ -107,7 +113,10 @@ function* matching(
   }
 }
 
-/** Unsettled records have no letter of their own: the job's status decides theirs. */
+/**
+ * Returns the letters of a status. All unsettled records have the letter `q`; the status of the job decides the
+ * status that they are listed with.
+ */
 function lettersOf(draft: JobDraft, status: RecordStatus | undefined): string | undefined {
   if (status === undefined) return undefined;
   const own = status in LETTERS ? LETTERS[status as keyof typeof LETTERS] : "";

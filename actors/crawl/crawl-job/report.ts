@@ -5,7 +5,10 @@ import { foundLinks } from "./links.ts";
 import { isUnreachable, settle } from "./settle.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 
-/** Outcomes that end the job come last, so that pages fetched before it are kept. */
+/**
+ * Settles the pages of a report. Outcomes that end the job come last, so that the other pages of the report still get
+ * their records.
+ */
 export function settleAll(draft: JobDraft, outcomes: readonly PageOutcome[]): void {
   for (const outcome of outcomes.toSorted(byEnd)) if (draft.isRunning) settle(draft, outcome);
   if (!draft.isRunning) return;

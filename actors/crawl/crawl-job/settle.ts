@@ -55,7 +55,7 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
 /** Completes a page whose JSON has arrived or failed. Returns false if the page does not wait for it. */
 export function settleExtracted(draft: JobDraft, { index, blob, reason }: Extracted): boolean {
   const page = draft.findRow("page", pageRow(index));
-  // A page that still waits for its task has asked no model.
+  // If `jsonSource` is still set, the page's JSON task was not sent yet, so this result cannot belong to the page.
   if (page?.status !== "extracting" || page.jsonSource !== undefined) return false;
   const blobs = [...(page.blobs ?? []), ...(blob ? [blob] : [])];
   const missing = reason ?? page.reason;
@@ -82,7 +82,10 @@ function settleFetched(
   else extract(draft, index, { ...page, ...record }, jsonSource);
 }
 
-/** Follows a redirect. Its target is a page of the crawl like any other, or one that the crawl already has. */
+/**
+ * Handles a redirect: queues the target as the page's next request, or settles the page if the target is not
+ * followed.
+ */
 function followRedirect(
   draft: JobDraft,
   index: number,
@@ -115,8 +118,8 @@ function followRedirect(
 }
 
 /**
- * Returns why a redirect is not followed. The start URL follows every redirect. A redirect back to the page itself,
- * as with cookies, is allowed.
+ * Returns the reason why a redirect is not followed. A redirect of the start URL is always followed. A redirect of a
+ * page to its own address, for example to set a cookie, is followed too.
  */
 function redirectRefusal(draft: JobDraft, index: number, url: string): string | undefined {
   if (index === 0) return undefined;
@@ -154,7 +157,8 @@ function settleFailed(
   const { alone: wasAlone, ...kept } = page;
   const alone = browserLost && { alone: true as const };
   if (alone && !wasAlone) {
-    // Any page in that browser may have ended it, so none is blamed yet.
+    // The browser ended during this load, and any of its pages may be the cause. So this does not count as a failure
+    // of the page; it is retried in a browser of its own.
     enqueue(draft, index, { ...kept, ...alone }, "last");
     return;
   }
@@ -183,5 +187,5 @@ function given<T extends Record<string, unknown>>(fields: T) {
   return Object.fromEntries(present) as { [K in keyof T]?: Exclude<T[K], undefined> };
 }
 
-/** A reason has room for less than the longest address. */
+/** Shortens an address for a reason: the longest address would exceed the limit of a reason. */
 const shortened = (url: string) => (url.length > 500 ? `${url.slice(0, 500)}…` : url);

@@ -16,7 +16,7 @@ import { addressOf } from "./state/page-address.ts";
 import { pageOf, settlePage } from "./state/pages.ts";
 import { isPostponed, withdrawWants } from "./wanted-requests.ts";
 
-/** Bytes of the sends of one message of a job. */
+/** Maximum characters of addresses in the task and the rows of one turn. */
 export const STEP_SEND_BYTES_MAX = 150_000;
 
 type Messages = typeof crawlJob.messages;
@@ -46,7 +46,10 @@ export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Grante
   draft.send(envelope(crawlPage, draft.key, message, task));
 }
 
-/** Returns a turn of an ended job. An ended job may have too many sites to notify them all at its end. */
+/**
+ * Returns a turn to its site and withdraws the job's wanted requests. Sites may still grant turns to an ended job,
+ * because it may have too many sites to notify all of them at its end.
+ */
 export function returnTurn(draft: JobDraft, { host, turn }: Pick<Granted, "host" | "turn">): void {
   if (draft.state.account !== "") withdrawWants(draft, host);
   giveBack(draft, host, turn);
@@ -96,7 +99,7 @@ export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
   return true;
 }
 
-/** Removes a turn that has reported everything. */
+/** Writes the row of a turn, or removes the row if the turn has reported everything. */
 function keepTurn(draft: JobDraft, turn: string, row: DeepReadonly<TurnRow>): void {
   const isDone = row.pages.length === 0 && row.sitemaps.length === 0;
   draft.write(turnRow(turn), isDone ? null : row);
@@ -106,7 +109,10 @@ function giveBack(draft: JobDraft, host: string, turn: string): void {
   draft.send(envelope(site, host, "turnFinished", { turn }));
 }
 
-/** Counts down the granted requests as the site does, whatever the turn takes. */
+/**
+ * Subtracts the granted requests from the number that the site knows of, because the site does the same, even if the
+ * turn uses fewer requests.
+ */
 function countDown(draft: JobDraft, host: string, requests: number): void {
   const { told = 0, ...row } = hostState(draft, host);
   draft.write(hostRow(host), { ...row, told: Math.max(0, told - requests) });
@@ -117,7 +123,10 @@ interface Taken {
   pages: number[];
   sitemaps: number[];
   requests: TurnRequest[];
-  /** Characters of addresses. One commit writes the task and the rows of its pages. */
+  /**
+   * Characters of addresses so far. They are limited because one commit writes both the task and the rows of its
+   * pages.
+   */
   chars: number;
   /** The turn has a page that must be alone. */
   isClosed: boolean;
@@ -135,7 +144,10 @@ function takeRequests(draft: JobDraft, host: string, max: number): Taken {
   return taken;
 }
 
-/** Returns false if the queue is empty, or if its first page must be alone and is not. */
+/**
+ * Moves the first page of the host's queue into the turn. Returns false if the queue is empty, or if the page must be
+ * alone and the turn has other requests.
+ */
 function takePage(draft: JobDraft, host: string, taken: Taken): boolean {
   const first = firstOf(draft, host);
   if (first === undefined) return false;
@@ -171,12 +183,18 @@ function addRequest(taken: Taken, request: TurnRequest): void {
 type Tried = { readonly failures?: number | undefined; readonly breaks?: number | undefined };
 const attemptOf = ({ failures = 0, breaks = 0 }: Tried) => failures + breaks + 1;
 
-/** Requeues a page of a broken turn to run alone. Any page of the turn, or none, may be the cause. */
+/**
+ * Requeues a page of a turn that broke off; the page is the only request of its next turn. Any page of the broken
+ * turn may be the cause, or none.
+ */
 function setApart(draft: JobDraft, index: number): void {
   enqueue(draft, index, { ...pageOf(draft, index), alone: true }, "first");
 }
 
-/** Counts a broken turn that had only this page. The cause may be its worker, the bus, or a fault of ours. */
+/**
+ * Requeues a page that was the only request of a turn that broke off, up to CRAWL_TRIES_MAX times. The cause may be
+ * the page, its worker, the bus, or a fault of this platform.
+ */
 function returnBroken(draft: JobDraft, index: number): void {
   const page: DeepReadonly<PageRow> = pageOf(draft, index);
   const breaks = (page.breaks ?? 0) + 1;

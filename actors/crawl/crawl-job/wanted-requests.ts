@@ -1,4 +1,7 @@
-/** Notifies sites of the number of wanted requests, when they would not grant turns otherwise. */
+/**
+ * Notifies sites of the number of requests that the job wants, if they would otherwise not grant the job enough
+ * turns.
+ */
 import { envelope } from "../../../schemas/contract.ts";
 import {
   SITE_FULL_RETRY_MS,
@@ -17,7 +20,7 @@ import { addressOf } from "./state/page-address.ts";
 /** Notifies the sites of all hosts that this message touched. */
 export function notifySites(draft: JobDraft): void {
   const sitemaps = draft.pagesLeft > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
-  // Hosts of sitemaps got no message while the page limit had no room.
+  // Hosts with queued sitemaps are added: they were not notified while the crawl was at its page limit.
   const hosts = draft.isRunning ? draft.touchedHosts.union(sitemaps) : draft.touchedHosts;
   for (const host of hosts) notifySite(draft, host, sitemaps.get(host)?.length ?? 0);
   for (let host = nextHost(draft); host !== undefined; host = nextHost(draft)) {
@@ -38,7 +41,7 @@ export function pauseFullHost(draft: JobDraft, host: string): void {
   draft.state.fullHosts = [...fullHosts, host];
 }
 
-/** Pauses a host for some milliseconds. Other paused hosts then continue at the same time. */
+/** Pauses a host for `ms` milliseconds. All paused hosts share one reminder, so they all continue when it is due. */
 export function postpone(draft: JobDraft, host: string, ms: number): void {
   withdrawWants(draft, host);
   draft.state.fullHosts = [...(draft.state.fullHosts ?? []), host];
@@ -56,7 +59,7 @@ export function resumePausedHosts(draft: JobDraft): void {
   draft.state.fullHosts = [];
 }
 
-/** Tells a site that the job wants nothing there any more. */
+/** Notifies a site that the job wants no more requests at its host. */
 export function withdrawWants(draft: JobDraft, host: string): void {
   const { account } = draft.state;
   draft.send(envelope(site, host, "want", { account, job: draft.key, wants: 0, tell: [] }));
@@ -82,10 +85,9 @@ function notifySite(draft: JobDraft, host: string, sitemaps: number): void {
 const nextHost = (draft: JobDraft) => (draft.isRunning ? nextInLine(draft) : undefined);
 
 /**
- * Whether the site must get a message.
- *
- * The site counts down its grants, so it must know of more before its count reaches zero. Where it grants many
- * requests at once, it must know when the number doubles: a queue that grows to n causes log n messages.
+ * Whether the site needs a message about the wanted requests. The site subtracts each grant from the number that it
+ * knows, so it must learn of further requests before its number is zero. At a host that grants many requests in one
+ * turn, the site must know when the number has doubled: a queue that grows to n requests causes log n messages.
  */
 function mustNotify(wants: number, known: number): boolean {
   return wants < known || (known < TURN_REQUESTS_MAX && wants > 2 * known);

@@ -185,7 +185,7 @@ const id = (number: number) => number.toString(16).padStart(32, "0");
 
 type Messages = typeof crawlListActor.contract.messages;
 
-/** The list from message to message. */
+/** Runs messages of one list and keeps its state and rows between them. */
 class List {
   now = 1_000;
   state: DeepReadonly<CrawlListState> = crawlListActor.initial;

@@ -10,7 +10,9 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 
-/** An admitted crawl that has not started by then never will. */
+/**
+ * Time after which an admitted crawl that has not started no longer counts as running: it will not start any more.
+ */
 export const CRAWL_ADMITTED_MS = 60_000;
 
 /**
@@ -53,7 +55,7 @@ export const crawlListActor = defineActor(crawlList, {
 
     ended(state, { id, status, endedAt, ...counts }, { now, rows }) {
       const row = rows.get(id);
-      // A job ends once. An expired job has no row any more.
+      // Changes nothing for a job that has ended already, or that has expired and so has no row.
       if (row?.status !== "running" || status === "running") return { state };
       return {
         state: { ...state, running: state.running - 1 },

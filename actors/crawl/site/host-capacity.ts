@@ -10,35 +10,39 @@ import {
 import { type Moment, type Pace, turnOf, wantingJobs } from "./pace-state.ts";
 
 /**
- * Requests of one turn of a job that is alone at a host with a delay. This saves four of five messages and leaves few
- * requests in flight.
+ * Maximum requests of one turn if its job is the only one at a host with a delay. With 5, four of five grants are
+ * saved and few requests are in flight.
  */
 export const TURN_SPACED_REQUESTS_MAX = 5;
-/** Time that the requests of such a turn may span, during which a worker holds it. */
+/**
+ * Longest time between the first and the last request of a turn at a host with a delay. The worker holds the turn
+ * during this time.
+ */
 export const TURN_SPAN_MS = 2_500;
 /** Turns that wait to begin at one host. */
 export const TURNS_AHEAD_MAX = 4;
 /**
- * Requests of one host that have started and not finished. With the default delay, pages that take up to 8 s do not
- * slow the host down. A slower host is overloaded or drips, and a worker has 64 places for all hosts.
+ * Maximum number of requests of one host that have started and not finished. With the default delay, pages that take
+ * up to 8 s do not slow the crawl of the host down. A host that takes longer is overloaded or sends very slowly, and
+ * a worker has only 64 places for all hosts.
  */
 export const TURNS_STARTED_MAX = 16;
 
-/** Returns when the next request may leave, if the current one leaves in time. */
+/** Returns when the next request may leave, assuming that the request of the going turn leaves at its start time. */
 export function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
   const latest = Math.max(pace.lastStartAt, pace.going?.startAt ?? 0);
   return Math.max(now, pace.awayUntil, delayMs === 0 ? 0 : latest + delayMs);
 }
 
-/** A turn granted earlier would only wait in its worker. */
+/** Returns when the next turn may be granted. If it were granted earlier, its task would only wait at a worker. */
 export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, moment) - TURN_LEAD_MS;
 
 /**
- * Whether another turn may be granted. With a delay: one turn behind the last request of the current one, and one
- * more for each overdue turn.
+ * Whether another turn may be granted. At a host with a delay, one granted turn may wait behind the going turn, and
+ * one more for each overdue turn.
  */
 export function hasCapacity(pace: Pace, moment: Moment): boolean {
-  // A task that would wait long waits here, not in a worker.
+  // If the next request may leave only much later, the turn is not granted yet, so that no worker has to hold it.
   if (grantableAt(pace, moment) > moment.now) return false;
   if (pace.going !== undefined && pace.turns[pace.going.turn]?.more !== undefined) return false;
   const turns = Object.entries(pace.turns).filter(([, { account }]) => account !== "");
@@ -48,7 +52,7 @@ export function hasCapacity(pace: Pace, moment: Moment): boolean {
   if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
   const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
   if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
-  // Without a delay, enough turns wait to keep the host busy without gaps.
+  // At a host without a delay, so many granted turns wait that the host never lacks requests.
   const share = shareOf(pace);
   const lost = overdue.filter(([, { asked }]) => !asked).slice(0, TURNS_AHEAD_MAX);
   const coming = ahead.filter((one) => !lost.includes(one));
@@ -57,8 +61,8 @@ export function hasCapacity(pace: Pace, moment: Moment): boolean {
 }
 
 /**
- * Returns the requests of a turn at a host with a delay. There are several while no other job wants any and at most
- * one turn is open. A slow host gets no more than may be in flight.
+ * Returns the maximum requests of a turn at a host with a delay. It is above 1 only if no other job wants requests
+ * and at most one turn is open. It never exceeds the number of requests that may still be in flight.
  */
 export function spacedMax(pace: Pace, job: string, delayMs: number): number {
   const { turns } = pace;
@@ -74,7 +78,8 @@ export const spanRequests = (delayMs: number) =>
   Math.min(TURN_SPACED_REQUESTS_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
 
 /**
- * Returns the concurrent requests of one turn: at most half of all, so that the next turn starts while this one ends.
+ * Returns the maximum concurrent requests of one turn at a host without a delay: at most half of the host's, so that
+ * the next turn can start while this one ends.
  */
 export function shareOf(pace: Pace): number {
   const granted = Object.values(pace.turns).map(({ job }) => job);

@@ -3,7 +3,8 @@ import { HOST_AWAY_MS, HOST_AWAY_MS_MAX } from "../../../schemas/crawl/limits.ts
 import type { Pace } from "./pace-state.ts";
 
 /**
- * Longest pause without Retry-After. A page has three attempts, and a job of seven days has a thousand such pauses.
+ * Longest pause after a response without Retry-After. Within seven days, the lifetime of a job, a thousand such
+ * pauses fit.
  */
 export const HOST_AWAY_DEFAULT_MS_MAX = 600_000;
 
@@ -16,8 +17,9 @@ export interface RequestedPause {
 }
 
 /**
- * Pauses a host after a 429 or 503: for the named time, or else twice as long as the last time. Responses to requests
- * from before the pause do not lengthen it.
+ * Pauses a host after a 429 or 503, for the requested time. If none was requested, the first pause lasts HOST_AWAY_MS
+ * and each further pause twice as long as the one before. A response to a request that left before the last pause
+ * ended does not double the pause.
  */
 export function pauseHost(pace: Pace, { awayMs, startedAt, now }: RequestedPause): Pace {
   const isNew = startedAt >= pace.awayUntil;
@@ -28,7 +30,10 @@ export function pauseHost(pace: Pace, { awayMs, startedAt, now }: RequestedPause
   return busy > 0 ? { ...pace, awayUntil, busy } : { ...pace, awayUntil };
 }
 
-/** Ends the count of pauses: a request that left at `startedAt` got another response. */
+/**
+ * Resets the count of pauses if a request that left after the pause got a response without a pause. `startedAt` is
+ * the time at which that request left.
+ */
 export function endPause(pace: Pace, startedAt: number): Pace {
   if (pace.busy === undefined || startedAt < pace.awayUntil) return pace;
   const { busy, ...others } = pace;

@@ -4,15 +4,20 @@ import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 
 export const Turn = z.object({
-  /** Empty for a turn of the site itself, which goes ahead of all others. */
+  /**
+   * The account of the turn's job. Empty for a turn of the site itself; such a turn goes before all turns of jobs.
+   */
   account: z.string(),
   job: z.string(),
   requests: z.int(),
-  /** Requests of the same turn after this one, at a host with a delay. Each becomes an entry of its own. */
+  /**
+   * At a host with a delay: number of further requests of the same turn. Each of them gets an entry when the request
+   * before it has left.
+   */
   more: z.int().min(1).optional(),
-  /** Earliest begin at the time of the grant. */
+  /** Earliest start of the turn's request, as it was known when the turn was granted. */
   dueAt: EpochMs,
-  /** The worker that holds the turn: the first that asked. */
+  /** The run of the task that holds the turn: the first that called `begin`. */
   by: z.string().optional(),
   /** The worker has asked and must wait. */
   asked: z.boolean(),
@@ -27,14 +32,17 @@ export const Pace = z.object({
   lastStartAt: EpochMs,
   /** End of the host's pause. */
   awayUntil: EpochMs,
-  /** Number of pauses in a row, each caused by a request that left after the pause before. */
+  /** Number of pauses in a row. A pause is counted only if its request left after the end of the pause before. */
   busy: z.int().min(1).optional(),
-  /** The turn whose request leaves next, and when. Its worker knows, or learns it with its next call. */
+  /**
+   * The going turn: the turn whose request leaves next, and its start time. The turn's worker knows the start time
+   * already, or gets it with its next call.
+   */
   going: z
     .object({
       turn: z.string(),
       startAt: EpochMs,
-      /** An earlier moment that the worker may know and use, if the moment was postponed. */
+      /** If the start time was postponed: the earlier start time, which the worker may have received and may use. */
       toldAt: EpochMs.optional(),
     })
     .optional(),
@@ -50,7 +58,10 @@ export const Pace = z.object({
 });
 export type Pace = DeepReadonly<z.infer<typeof Pace>>;
 
-/** Returns the entry of a turn's request, where a turn makes its requests one after another. The first is 0. */
+/**
+ * Returns the name of a request's entry. `nth` is the number of the request in a turn that makes its requests one
+ * after another; the first is 0.
+ */
 export const entryOf = (turn: string, nth = 0) => (nth === 0 ? turn : `${turn}/${nth}`);
 
 /** Returns the entry of the next request of the same turn. */

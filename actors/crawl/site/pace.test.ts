@@ -85,7 +85,7 @@ describe("pace", () => {
     site.begin("t1");
     site.grant();
     site.start("t1");
-    // The request may leave in 500 ms, and up to TURN_LATE_MS later.
+    // The request of t2 may leave in 500 ms, or up to TURN_LATE_MS after that.
     expect(site.begin("t2")).to.deep.equal(go(500));
     site.grant();
     site.pace = lose(site.pace, "t2", site.moment);
@@ -103,7 +103,7 @@ describe("pace", () => {
     site.now += TURN_UNREPORTED_MS - 1;
     expect(site.begin("t2").state).to.equal("wait");
     site.now += 1;
-    // The request may have left at its latest moment.
+    // The request of t1 may have left at the latest possible time, so the delay counts from that time.
     expect(site.begin("t2")).to.deep.equal(go(TURN_LATE_MS + 500 - TURN_UNREPORTED_MS));
     expect(site.begin("t1").state).to.equal("wait");
   });
@@ -131,7 +131,7 @@ describe("pace", () => {
     site.grant();
     site.begin("t2");
     site.start("t1");
-    // The second turn is going, so the first one's next moment comes after it.
+    // The second turn is going, so the first turn's next request gets a start time behind the second turn.
     expect(site.begin("t1").state).to.equal("wait");
     expect(site.grant()).to.have.length(0);
     site.now += 500;
@@ -168,7 +168,8 @@ describe("pace", () => {
     site.start("t1");
     site.start("t9");
     expect(site.pace).to.equal(once);
-    // A request that was given up and left after all delays the next one.
+    // The site has stopped waiting for the report of t1. If a late report then says that the request left, the next
+    // request is delayed.
     const late = new PacedSite(500);
     late.want("a", "job", 3);
     late.grant();
@@ -184,7 +185,7 @@ describe("pace", () => {
   it("started() counts from the latest possible departure, not from the report", () => {
     for (const [lateMs, waitMs] of [
       [3, 483],
-      // Never later than the report, whatever the worker says.
+      // The departure counts as at most the time of the report, even if `lateMs` says a later time.
       [90, 500],
       [undefined, 500],
     ] as const) {
@@ -320,7 +321,7 @@ describe("pace", () => {
     site.want("b", "b1", 0);
     for (const entry of Object.keys(site.pace.turns)) site.finish(entry);
     expect(site.grant()[0]).to.include({ job: "a1", requests: 5 });
-    // A job with an open turn is not alone if another job has one.
+    // Job a1 still wants requests, but job b1 has an open turn. So a1 gets a turn of only one request.
     const two = severalAt(500);
     two.want("b", "b1", 1);
     two.grant();
@@ -360,7 +361,8 @@ describe("pace", () => {
       expect(site.grant()).to.have.length(0);
       site.now += 1;
       expect(site.grant()).to.have.length(1);
-      // The turn's moment may have been used. A turn without permission to start has not used its moment.
+      // If the lost turn was allowed to start, its request may have left. If it was not, no request has left. In both
+      // cases the next turn gets a start time.
       expect(site.begin("t2", 5).state).to.equal("go");
     }
   });
@@ -374,7 +376,7 @@ describe("pace", () => {
     site.start("t1/1");
     expect(site.pace).to.equal(once);
     expect(Object.keys(once.turns)).to.deep.equal(["t1", "t1/1", "t1/2"]);
-    // A redirect of the first request takes a moment of its own and changes nothing else.
+    // A redirect of the first request gets its own start time and changes nothing else.
     expect(site.begin("t1", 1)).to.deep.equal(go(500));
     expect(site.begin("t1/2", 3).state).to.equal("wait");
     site.now += 500;
@@ -394,7 +396,8 @@ describe("pace", () => {
     expect(site.begin("t2")).to.deep.equal(go(500));
     site.grant();
     site.now += 400;
-    // One more request of the first turn leaves. The second leaves in its moment and ends before that is reported.
+    // One more request of the first turn leaves and postpones the second turn. The worker of the second turn does not
+    // know that: its request leaves at the earlier start time and ends.
     site.pace = started(site.pace, "t1", { ...site.moment, again: true });
     site.now += 101;
     site.finish("t2");
@@ -436,7 +439,8 @@ describe("pace", () => {
     const begun = site.grant().map(({ turn }) => site.begin(turn));
     const running = begun.map((told) => (told.state === "go" ? told.atOnce : 0));
     expect(running.reduce((sum, one) => sum + one)).to.equal(HOST_REQUESTS_IN_FLIGHT_MAX);
-    // A worker begins slightly after its moment and reports its end late.
+    // The longest possible turn: its worker starts late, its last request takes the longest time, and its end is
+    // reported late.
     site.now += TURN_LATE_MS + TURN_STARTS_MS_MAX + longest + TURN_LATE_MS;
     for (const { turn } of site.grant()) expect(site.begin(turn).state).to.equal("wait");
   });

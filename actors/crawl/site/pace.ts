@@ -1,13 +1,11 @@
 /**
- * Decides who may send the next request to a host, and when. Accounts take turns, and so do the jobs of an account.
- * Two requests are never closer than the host's delay. Pure functions of state and time.
- *
- * A turn is granted ahead of time, so that its task is with a worker when it is due. At a host with a delay only one
- * turn is `going`. The next one is chosen when the request of this one has left, or can no longer leave. So no
- * request is early, even when a worker was late or died.
- *
- * A job that is alone at such a host has turns of several requests. Each request becomes an entry when the one before
- * has left. At a host without a delay, turns share the requests in flight.
+ * Decides which turn may send the next request to a host, and when. Turns are granted to accounts one after another,
+ * and to the jobs of an account one after another. Two requests are never closer than the host's delay. Pure
+ * functions of state and time. A turn is granted ahead of time, so that its task is at a worker when its request may
+ * leave. At a host with a delay only one turn is `going`. When its request has left, or can no longer leave, the next
+ * going turn is chosen. So no request is early, even if a worker is late or dies. If a job is alone at such a host,
+ * its turns have several requests. A request of such a turn gets an entry when the request before it has left. At a
+ * host without a delay, several turns run at the same time and share the requests in flight.
  */
 import {
   CRAWL_DELAY_MS,
@@ -38,13 +36,15 @@ export const TURN_GO_MS_MAX = 2_000;
 export const TURN_UNREPORTED_MS = TURN_LATE_MS + 250;
 /** Pause before a waiting worker asks again: the time of a call on a busy machine, a tenth of the delay. */
 const TURN_ASK_MS = 50;
-/** The same at a host without a delay, where each pause is idle time of the host. */
+/**
+ * Shortest pause before a waiting worker asks again. At a host without a delay, the host is idle during this pause.
+ */
 const TURN_ASK_SOON_MS = 15;
-/** The longest such pause, where turns take long. */
+/** Longest pause before a waiting worker asks again at a host without a delay, whose turns take long. */
 const TURN_ASK_LATE_MS = 1_000;
 /**
- * How long a worker waits for the moment of a robots.txt request. If it is further off, the fetch continues in
- * another turn.
+ * Longest time that a worker waits for the start time of a robots.txt request. If the start time is later, the fetch
+ * continues in another turn.
  */
 export const ROBOTS_WAIT_MS_MAX = 60_000;
 
@@ -116,9 +116,9 @@ export function grantOwn(pace: Pace, turn: string, moment: Moment): Pace {
 }
 
 /**
- * Answers a worker that is ready to make a request of this entry; `wanted` counts the requests it has. `gone` means
- * that the turn is unknown, or cannot begin for long: its job gets another one. A worker that asks again must ignore
- * the earlier answer.
+ * Replies to a worker that is ready to make the request of this entry. `wanted` is the number of requests that the
+ * worker still has. `gone` means that the turn is unknown, or that it could not start for a long time: then its job
+ * gets another turn. A worker that calls again must ignore the earlier reply.
  */
 export function begin(
   unsettled: Pace,
@@ -141,7 +141,7 @@ export function hold(pace: Pace, turn: string, by: string | undefined): Pace | u
   return granted.by === undefined ? withTurn(pace, turn, { ...granted, by }) : undefined;
 }
 
-/** Records that the turn's request, or one more for it, has left. */
+/** Records that the request of an entry has left. With `again`, one more request of the same entry has left. */
 export function started(
   pace: Pace,
   turn: string,
@@ -154,23 +154,26 @@ export function started(
   const granted = pace.turns[turn];
   const isGoing = pace.going?.turn === turn;
   if (granted === undefined) return pace;
-  // A report of a turn that is not going is a repetition, or the request of a late worker. A late request counts.
+  // If the turn is not going, the report is a repetition or comes from a late worker. A repetition is ignored; the
+  // request of a late worker counts.
   if (!isGoing && !again && granted.startedAt !== undefined) return pace;
   const { going, ...others } = pace;
   const { now, delayMs } = moment;
-  // The time of the report itself must not count.
+  // The delay counts from the departure of the request, without the time that the report took.
   const leftBy = isGoing && going && lateMs !== undefined ? going.startAt + lateMs : now;
   const startedAt = Math.min(now, leftBy);
   const lastStartAt = Math.max(pace.lastStartAt, startedAt);
   const next = withNext({ ...others, lastStartAt }, turn, { ...granted, startedAt }, moment);
   if (isGoing || going === undefined) return choose(next, moment);
-  // The worker of the going turn may not know its moment yet.
+  // Postpones the going turn. Its worker may know only the earlier start time, which `toldAt` keeps.
   const startAt = Math.max(going.startAt, now + delayMs);
   const { toldAt = going.startAt } = going;
   return { ...next, going: { ...going, startAt, toldAt } };
 }
 
-/** Ends these entries of a turn with the given function. */
+/**
+ * Ends the given entries of a turn: the last one with the function `end`, so that the next turn is chosen only once.
+ */
 export function finishAll(
   pace: Pace,
   entries: readonly string[],
@@ -188,13 +191,13 @@ export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   const { going, ...others } = { ...pace, turns };
   if (going === undefined) return markEnd(others, finished, moment);
   if (going.turn !== turn) return { ...others, going };
-  // Whether the request left is unknown. Before its moment it certainly did not.
+  // The site does not know whether the request has left. Before its start time it certainly has not.
   const { toldAt = going.startAt } = going;
   const lastStartAt = Math.max(others.lastStartAt, toldAt <= moment.now ? moment.now : 0);
   return choose({ ...others, lastStartAt }, moment);
 }
 
-/** Ends a turn whose worker may not know that. Its request may still leave. */
+/** Ends a turn whose worker may not know that the turn has ended. So the worker may still send the request. */
 export function lose(pace: Pace, turn: string, moment: Moment): Pace {
   if (pace.going?.turn !== turn) return finish(pace, turn, moment);
   const { going, ...others } = finishedQuietly(pace, turn);
@@ -297,7 +300,8 @@ function settle(pace: Pace, moment: Moment): Pace {
 function choose(pace: Pace, moment: Moment): Pace {
   if (moment.delayMs === 0 || pace.going !== undefined || runsAtOnce(pace)) return pace;
   const startAt = nextStartAt(pace, moment);
-  // No worker learns its moment earlier than this; another worker may be quicker.
+  // A worker gets its start time at most TURN_GO_MS_MAX ahead. So the choice can wait, and another worker may ask
+  // until then.
   if (startAt - moment.now > TURN_GO_MS_MAX) return pace;
   const asking = Object.entries(pace.turns).filter(
     ([, { asked, startedAt, requests }]) => asked && startedAt === undefined && requests === 1,
@@ -306,7 +310,7 @@ function choose(pace: Pace, moment: Moment): Pace {
   return turn === undefined ? pace : { ...pace, going: { turn, startAt } };
 }
 
-/** Turns that began without a delay are still running. */
+/** Whether turns are still running that began when the host had no delay. */
 const runsAtOnce = (pace: Pace) =>
   Object.values(pace.turns).some(({ startedAt, atOnce }) => startedAt !== undefined && atOnce > 0);
 
@@ -353,12 +357,12 @@ function withAsked(
   }
   if (!isNew) return pace;
   const dueAt = startedAt === undefined ? granted.dueAt : moment.now;
-  // The job may have fewer requests than the grant.
+  // The job may have had fewer requests than were granted, so the number of remaining requests comes from the worker.
   const rest = granted.requests > 1 && wanted > 1 ? { more: wanted - 1 } : {};
   return withTurn(pace, turn, { ...again, ...rest, requests: 1, dueAt, asked: true });
 }
 
-/** Makes the next request of the turn an entry, unless another job has come. */
+/** Adds an entry for the turn's next request, unless another job wants requests. */
 function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Moment): Pace {
   const next = withTurn(pace, turn, left);
   const entry = entryAfter(turn);
@@ -370,10 +374,15 @@ function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Mom
   return withTurn(next, entry, { ...others, ...rest, asked: false, dueAt });
 }
 
-/** The site's own turns may wait in their workers: they are few, and other requests wait for their result. */
+/**
+ * Returns how long a turn may wait at its worker. Turns of the site itself may wait longer: they are few, and other
+ * requests need their result.
+ */
 const waitMsMax = ({ account }: Turn) => (account === "" ? ROBOTS_WAIT_MS_MAX : TURN_LEAD_MS);
 
-/** Whether a turn of the site is about to ask again. It goes first. */
+/**
+ * Whether the worker of a turn of the site itself waits and will soon ask again. That turn goes before turns of jobs.
+ */
 const ownIsDue = (pace: Pace, now: number) =>
   Object.values(pace.turns).some(
     ({ account, asked, startedAt, dueAt }) =>

@@ -1,4 +1,7 @@
-/** Jobs at a site: those that wait for its robots.txt, those that take turns, and those that wait for a place. */
+/**
+ * The jobs at a site: jobs that wait for its robots.txt, jobs that get turns, and jobs that wait for a place among
+ * these.
+ */
 import { strict as assert } from "node:assert";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
@@ -10,17 +13,17 @@ import { knownPolicy, refusalOf, sitemapsOf, wantRobots } from "./site-robots.ts
 import type { Newcomer } from "./site-state.ts";
 
 /**
- * Jobs that wait in rows of a site. Further jobs are refused: a site with this many jobs serves none of them within a
- * week.
+ * Maximum number of jobs that wait in rows of a site. Further jobs are refused, because they would get no turn within
+ * a week.
  */
 export const SITE_JOBS_WAITING_MAX = 10_000;
 
-/**
- * Jobs that one transition notifies of a robots.txt. The outbox holds the messages.
- */
+/** Maximum number of robots.txt messages that one transition sends to jobs. The outbox must hold them. */
 export const SITE_TELLS_MAX = 100;
 
-/** Jobs that take turns at one site. They are in its state; further jobs wait in rows. */
+/**
+ * Maximum number of jobs that get turns at one site. These jobs are in the site's state; further jobs wait in rows.
+ */
 export const SITE_JOBS_MAX = 1_000;
 
 type Job = DeepReadonly<Newcomer>;
@@ -33,7 +36,10 @@ export function recordWant(draft: SiteDraft, wanted: Job): void {
   else if (wanted.wants > 0 || wanted.tell.length > 0) putToWait(draft, wanted);
 }
 
-/** Sends jobs the robots.txt files that are known. A job with all its files takes turns. */
+/**
+ * Sends the robots.txt files that the site knows to the jobs that wait for them. A job that has got all its files can
+ * get turns.
+ */
 export function notifyNewcomers(draft: SiteDraft): void {
   if (draft.state.newcomers.length === 0) return;
   const staying: Job[] = [];
@@ -79,7 +85,7 @@ export function notifyNewcomers(draft: SiteDraft): void {
     }
   }
   if (changed) draft.state.newcomers = staying;
-  // The remaining jobs get their message in the next transition.
+  // If a job must still get a known file, the site sends itself `look`; the next transition notifies that job.
   const left = staying.some(({ tell }) =>
     tell.some(({ scheme }) => knownPolicy(draft.state, scheme, draft.now) !== undefined),
   );
@@ -102,12 +108,13 @@ export function admitWaiting(draft: SiteDraft): void {
   }
 }
 
-/** Admits a job to the turns, or to the jobs that wait for a robots.txt. */
+/** Adds a job to the jobs that get turns, or to the jobs that wait for a robots.txt. */
 function admit(draft: SiteDraft, wanted: Job): void {
   const { newcomers } = draft.state;
   const known = newcomers.find(({ job }) => job === wanted.job);
   const next = known ? merge(known, wanted) : wanted;
-  // A job may fetch what it has the robots.txt for. Only a job without turns is held up.
+  // A job that already gets turns keeps them while it waits for the robots.txt of another scheme. Any other job gets
+  // turns only after its files.
   const held = next.tell.length > 0 && !isServed(draft, next.job);
   if (!held) draft.pace = want(draft.pace, next.account, next.job, next.wants);
   const others = newcomers.filter((one) => one !== known);
@@ -131,7 +138,10 @@ function keepWaiting(draft: SiteDraft, job: Job): void {
   if (leaves) draft.state.waiting = draft.state.waiting - 1;
 }
 
-/** A job that wants nothing gets no robots.txt either. */
+/**
+ * Merges two wants of one job. If the job wants no more requests, it no longer waits for the earlier robots.txt
+ * files.
+ */
 function merge(before: Job, after: Job): Job {
   assert.equal(before.job, after.job);
   const schemes = new Set(after.tell.map(({ scheme }) => scheme));

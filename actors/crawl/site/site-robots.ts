@@ -51,13 +51,13 @@ export function wantRobots(draft: SiteDraft, scheme: Scheme): void {
   if (!file.wanted) draft.setRobots(scheme, { ...file, wanted: true });
 }
 
-/** Gives up fetches without a report. */
+/** Ends fetches that no worker has reported in time. */
 export function dropLostFetches(draft: SiteDraft): void {
   for (const scheme of SCHEMES) {
     const fetch = draft.state.robots[scheme]?.fetch;
     if (fetch === undefined || draft.now < fetch.lostAt) continue;
     draft.pace = finish(draft.pace, fetch.turn, draft.moment);
-    // A fetch that no worker has begun says nothing about the file.
+    // If no worker has begun the fetch, the loss is no sign of a problem with the file, so it is not counted.
     loseFetch(draft, fetch.turn, { counts: fetch.begun === true });
   }
 }
@@ -101,7 +101,10 @@ export function beginFetch(draft: SiteDraft, turn: string): void {
 
 type Paused = z.output<typeof site.messages.robotsPaused.input>;
 
-/** Continues the fetch in another turn. Returns false if nobody waits for it. */
+/**
+ * Records that the fetch must continue in another turn. Returns false if the site no longer expects a report of this
+ * turn.
+ */
 export function pauseFetch(draft: SiteDraft, { scheme, turn, next, waitMs = 0 }: Paused): boolean {
   const file = draft.state.robots[scheme];
   if (file?.fetch?.turn !== turn) return false;
@@ -124,7 +127,7 @@ export function loseFetch(draft: SiteDraft, turn: string, { counts = true } = {}
   }
 }
 
-/** Takes the outcome of a fetch. Returns false if nobody waits for it. */
+/** Records the outcome of a fetch. Returns false if the site no longer expects a report of this turn. */
 export function recordOutcome(
   draft: SiteDraft,
   { scheme, turn, outcome }: { scheme: Scheme; turn: string; outcome: RobotsOutcome },

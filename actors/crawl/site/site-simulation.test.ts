@@ -16,11 +16,11 @@ import {
 import { TURN_SPACED_REQUESTS_MAX, TURN_SPAN_MS, TURNS_STARTED_MAX } from "./host-capacity.ts";
 
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
-/** One moment at its latest, and the grant of another turn. */
+/** Time lost by a dead or late worker: the longest lateness of its request, and the time to grant another turn. */
 const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
 /** The bus delivers reminders up to a second late. */
 const LOOK_LATE_MS_MAX = 1_000;
-/** The last task, returned to its job several times over. */
+/** Time at the end of a crawl during which the last task may be returned to its job several times. */
 const TAIL_MS_MAX = 60_000;
 /** The delay of the last turn's end when two of eight concurrent requests may run. */
 const LAST_TURN_MS_MAX = TURN_REQUESTS_MAX * 10 * (1 / 2 - 1 / 8);
@@ -106,7 +106,7 @@ describe("site, simulated", function () {
         const took = (simulated.starts[100] ?? 0) - (simulated.starts[0] ?? 0);
         const ideal = 100 * CRAWL_DELAY_MS;
         expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.03 + awayMs + CRAWL_DELAY_MS);
-        // A replacement within two moments costs no more than a slow pace.
+        // If another host takes over within two delays, the outage makes the crawl at most 5 % slower.
         if (awayMs <= 1_000) expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.05);
       }
     }
@@ -120,7 +120,7 @@ describe("site, simulated", function () {
       expectGaps(simulated.starts, CRAWL_DELAY_MS, seed);
       expectServed(simulated, simulation);
       const ideal = simulated.starts.length * CRAWL_DELAY_MS;
-      // A dead or late worker costs its moment, until it is certain that it cannot start.
+      // Each dead or late worker costs time, until the site is certain that its request can no longer leave.
       const lost = (simulated.deaths + simulated.delays) * LOST_MS_MAX;
       expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.03 + lost + TAIL_MS_MAX);
     }
@@ -143,7 +143,7 @@ describe("site, simulated", function () {
   it("serves accounts by turns, then jobs, while all of them want requests", () => {
     for (const seed of seeds(5)) {
       const { grants } = simulate({ ...CALM, seed, jobs: JOBS });
-      // The only job of the second account wants requests this long.
+      // All three accounts want requests during these grants: the only job of the second account wants 40.
       const shared = grants.slice(0, 3 * 38);
       for (let end = 3; end <= shared.length; end++) {
         expectEven(
@@ -204,7 +204,10 @@ function expectServed({ made }: Simulated, { jobs, seed }: Simulation): void {
   expect([...made.values()].toSorted(), `seed ${seed}`).to.deep.equal(wanted.toSorted());
 }
 
-/** A job that arrives while another is served alone comes after it. */
+/**
+ * Checks that the counts differ by at most 2. One may be ahead, because its job came first and was served alone until
+ * the others arrived.
+ */
 function expectEven(counts: number[], seed: number): void {
   expect(Math.max(...counts) - Math.min(...counts), `seed ${seed}`).to.be.at.most(2);
 }

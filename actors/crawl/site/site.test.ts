@@ -85,7 +85,7 @@ describe("site", function () {
       ...{ state: "go", waitMs: CRAWL_DELAY_MS, atOnce: 1, spaced: true },
       verdicts: [{ allowed: true }],
     });
-    // A repetition takes no other moment and needs no commit.
+    // A repeated call gets the same start time and needs no commit.
     site.now += 100;
     expect(begin(site, turn?.turn)).to.include({ waitMs: CRAWL_DELAY_MS - 100 });
     expect(site.changed).to.equal(false);
@@ -101,7 +101,8 @@ describe("site", function () {
     expect(ask("2")).to.deep.equal({ state: "gone" });
     expect(site.changed).to.equal(false);
     expect(ask("1")).to.include({ state: "go" });
-    // Another worker returns the turn as lost. The first may still go, so nobody else may.
+    // Another worker returns the turn as lost. The first worker may still send its request, so the next turn must
+    // wait longer.
     site.tell("turnFinished", { turn, lost: true });
     expect(ask("1")).to.deep.equal({ state: "gone" });
     const next = begin(site, turnsOf(site).at(-1));
@@ -314,7 +315,8 @@ describe("site", function () {
     both.tell("consult", { scheme: "http", intent });
     both.fetched(rulesOutcome({ crawlDelayMs: 700 }), "http");
     want(both, 1);
-    // The second file was fetched without a delay, just now.
+    // The second file was fetched just now, when the host had no delay. So the delay of 700 ms counts from that
+    // request.
     expect(dueIns(both)).to.deep.equal([700 - 1 - ARRIVAL_MS]);
   });
 

@@ -39,15 +39,20 @@ import {
 import { SiteRow, SiteState } from "./site-state.ts";
 
 /**
- * A request counts as this long on its way, and the next one as instant, so that the host sees both at least the
- * delay apart.
+ * Assumed time between a request's departure and its arrival at the host. The next request is assumed to arrive
+ * immediately. So even at the host, two requests are at least the delay apart.
  */
 export const ARRIVAL_MS = 4;
 /** Pause before a worker asks again while the robots.txt is being fetched. Most fetches end within it. */
 const TURN_ASK_ROBOTS_MS = 250;
-/** Rules that are matched for one turn, about 0.1 s, during which the site answers nobody else. */
+/**
+ * Maximum number of rule checks for one turn. They take about 0.1 s, during which the site handles no other message.
+ */
 export const TURN_RULE_CHECKS_MAX = 50_000;
-/** Concurrent turns for robots.txt requests of this site and of redirects to it. They go ahead of pages. */
+/**
+ * Maximum number of open turns for robots.txt requests: of this site, and of redirects to this host. These turns go
+ * before turns for pages.
+ */
 export const SITE_VISITS_MAX = 16;
 
 /**
@@ -100,19 +105,20 @@ export const siteActor = defineActor(site, {
         );
         for (const scheme of unknown) wantRobots(draft, scheme);
         if (unknown.length > 0) {
-          // A worker would hold the turn for the whole pause of the host.
+          // The host is paused. Without this, a worker would hold the turn during the whole pause.
           if (draft.pace.awayUntil - draft.now > TURN_LEAD_MS) {
             draft.pace = finish(draft.pace, turn, draft.moment);
             return { ...advance(draft), reply: GONE };
           }
           return { ...advance(draft), reply: WAIT_FOR_ROBOTS };
         }
-        // The worker would make all requests at once.
+        // The turn was granted when the host had no delay, so its worker would make all requests at the same time.
         if (nth === undefined && urls.length > 1 && draft.moment.delayMs > 0) {
           draft.pace = finish(draft.pace, turn, draft.moment);
           return { ...advance(draft), reply: GONE };
         }
-        // Verdicts cost time, so a waiting worker gets them with its first call and when it goes.
+        // Verdicts cost processor time. So they are computed at a worker's first call, and when its request may
+        // leave, but not at the calls between.
         if (!granted.asked) {
           verdicts = verdictsOf(draft, urls, intent);
           if (!verdicts.some(({ allowed }) => allowed)) return giveUp(draft, turn, verdicts);
@@ -143,7 +149,7 @@ export const siteActor = defineActor(site, {
 
     visit(state, { turn }, context) {
       const own = Object.values(state.pace.turns).filter(({ account }) => account === "");
-      // A visitor past the limit finds its turn gone.
+      // If the limit is reached, no turn is created. The visitor's `begin` then gets the reply `gone`.
       const full = own.length >= SITE_VISITS_MAX;
       if (state.pace.turns[turn] !== undefined || full) return { state, reply: {} };
       const draft = new SiteDraft(state, context);
@@ -212,7 +218,10 @@ function giveUp(draft: SiteDraft, turn: string, verdicts: ReturnType<typeof verd
   return { ...advance(draft), reply: { state: "go" as const, waitMs: 0, atOnce: 1, verdicts } };
 }
 
-/** Does everything that a change or the time has made possible. */
+/**
+ * Completes every transition: performs what a change, or the passing of time, has made possible, and sets the
+ * reminder.
+ */
 function advance(draft: SiteDraft) {
   dropLostFetches(draft);
   admitWaiting(draft);
@@ -221,7 +230,7 @@ function advance(draft: SiteDraft) {
   grantTurns(draft);
   const remind = lookAhead(draft);
   if (remind !== undefined) draft.remind("look", remind);
-  // Wakes workers that wait for a robots.txt. The message does not contain the file.
+  // Notifies subscribers that a robots.txt is known now. The message does not contain the file.
   return { ...draft.transition(), ...(draft.hasLearned && { live: {} }) };
 }
 
@@ -240,12 +249,15 @@ function grantTurns(draft: SiteDraft): void {
   }
 }
 
-/** Sets the reminder if it must be earlier than now. A reminder that fires too early does nothing. */
+/**
+ * Returns the time to which the reminder must be set; undefined if the current reminder is early enough. A reminder
+ * that fires too early does no harm.
+ */
 function lookAhead(draft: SiteDraft): number | undefined {
   const paceAt = nextLookAt(draft.pace, draft.moment);
   const times = [...nextFetchAt(draft), ...(paceAt === undefined ? [] : [paceAt])];
   const endsAt = endOf(draft);
-  // A message that changed nothing must not store an unknown site.
+  // If the site has no state and the message changed nothing, no reminder is set, so that nothing is stored.
   if (endsAt !== undefined && (draft.hasNewState || isRemembered(draft.state))) {
     times.push(endsAt);
   }

@@ -3,9 +3,9 @@ import { z } from "zod";
 import { Logo } from "../../../schemas/oauth/client-logo.ts";
 
 export const ClientLogoState = z.object({
-  /** The address that is copied. Absent: the client has no logo. */
+  /** The address of the logo; absent if the client has no logo. */
   uri: z.string().optional(),
-  /** Fetches of this address since the client named it. */
+  /** Number of fetches of this address since the client last set it. */
   attempt: z.int().min(0),
   copy: Logo.optional(),
 });

@@ -1,4 +1,4 @@
-/** Keeps a copy of an OAuth client's logo, so that no page of ours loads anything from elsewhere. */
+/** Stores a copy of an OAuth client's logo, so that our pages load nothing from other sites. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -7,7 +7,10 @@ import { logoFetch } from "../../../schemas/oauth/logo-fetch.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { ClientLogoState } from "./client-logo-state.ts";
 
-/** Pauses before further tries: a server that is down at registration is mostly up a day later. */
+/**
+ * Pauses before further attempts: a server that is down when the client is registered usually works again a day
+ * later.
+ */
 export const LOGO_RETRIES_MS = [60_000, 3_600_000, 86_400_000] as const;
 
 /**
@@ -23,13 +26,13 @@ export const clientLogoActor = defineActor(clientLogo, {
   handlers: {
     follow(state, { uri }, { key }) {
       if (uri === null) return state.uri === undefined ? { state } : { forget: true as const };
-      // The old copy stays while the same address is fetched once more.
+      // If the address is the same, the old copy stays while the logo is fetched again.
       const copy = state.uri === uri ? state.copy : undefined;
       return fetchNext({ uri, attempt: 0, ...(copy && { copy }) }, uri, key);
     },
 
     fetched(state, { uri, attempt, logo }, { now }) {
-      // A report of an earlier address, or of a try that was reported before.
+      // Ignore a report about an earlier address, or about an attempt that was already reported.
       if (state.uri !== uri || state.attempt !== attempt) return { state };
       if (logo) return { state: { ...state, copy: logo }, remind: { retry: null } };
       const pause = LOGO_RETRIES_MS[attempt - 1];

@@ -7,7 +7,7 @@ export const AllowedClientRow = AllowedClient;
 export type AllowedClientRow = z.infer<typeof AllowedClientRow>;
 
 export const GrantListState = z.object({
-  /** Entries of the first release. Each becomes a row with its next change. */
+  /** Entries that the first release stored. Each is moved to a row when it changes. */
   clients: z.array(AllowedClient),
 });
 export type GrantListState = z.infer<typeof GrantListState>;

@@ -83,7 +83,7 @@ describe("grant-list", () => {
         cursor === undefined ? {} : { cursor },
       );
       pages.push(reply.clients.map(({ clientId }) => clientId));
-      // A revocation between two pages shifts no entry.
+      // A revocation between two pages does not move the remaining entries.
       if (cursor === undefined) run("revokeClient", { clientId: pages[0]?.at(-1) ?? "" });
       ({ cursor } = reply);
     } while (cursor !== undefined);
@@ -112,7 +112,7 @@ describe("grant-list", () => {
     ]);
     expect(rows.size).to.equal(0);
     expect(run("revokeClient", { clientId: id(1) }).isSame).to.equal(true);
-    // A grant that was opened meanwhile has nothing to rest on.
+    // A grant that is opened after the revocation has no consent, so it is revoked.
     const late = run("grantOpened", grant);
     expect(late.send.map(({ key }) => key)).to.deep.equal([id(5)]);
   });

@@ -84,7 +84,7 @@ const clientOf = (
   clientId: string,
 ) => rows.get(clientId) ?? state.clients.find((client) => client.clientId === clientId);
 
-/** Past the limit the client's oldest ends. */
+/** Adds a grant of a client. Past the limit, the client's oldest grant is revoked. */
 function withGrant(
   state: State,
   { clientId, grantId }: { clientId: string; grantId: string },
@@ -121,7 +121,7 @@ function positionOf(cursor: string): Position {
   return { consentedAt: Number(consentedAt), clientId };
 }
 
-/** A consent for other accounts does not cover these. */
+/** Merges a new decision with the earlier consent. If the accounts differ, the earlier consent does not count. */
 function merged(known: DeepReadonly<Consent>, decided: DeepReadonly<Consent>) {
   const accounts = new Set(known.accountIds);
   const same =

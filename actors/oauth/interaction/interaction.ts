@@ -1,4 +1,4 @@
-/** Keeps an authorization request for the browser in which it began, until it is over. */
+/** Stores an authorization request until it ends. Only the browser in which it began can read it. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { interaction } from "../../../schemas/oauth/interaction.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";

@@ -3,7 +3,10 @@ import { z } from "zod";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 
 export const OAuthClientListState = z.object({
-  /** The number the next client gets. Numbers grow, so that a place in the list stays while clients come and go. */
+  /**
+   * The number of the next client. Numbers only increase, so a cursor stays valid while clients are added and
+   * removed.
+   */
   next: z.int().min(0),
   /** Oldest first. */
   clients: z.array(

@@ -85,7 +85,7 @@ const id = (number: number) => number.toString(16).padStart(32, "0");
 
 type Messages = typeof oauthClientListActor.contract.messages;
 
-/** The list from message to message. */
+/** A list whose state is kept from message to message. */
 class List {
   now = 1_000;
   state: DeepReadonly<OAuthClientListState> = oauthClientListActor.initial;

@@ -1,11 +1,14 @@
-/** Keeps the list of an account's OAuth clients, and bounds how many there are. */
+/** Stores the list of an account's OAuth clients, and limits their number. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { OAuthClientListState } from "./oauth-client-list-state.ts";
 
-/** A client that was promised and is not made by then does not come any more: no call lives longer. */
+/**
+ * Time after which a reservation without a client expires. No call lives this long, so the client will not be created
+ * any more.
+ */
 export const OAUTH_CLIENT_RESERVED_MS = 5 * 60_000;
 
 /**
@@ -21,7 +24,7 @@ export const oauthClientListActor = defineActor(oauthClientList, {
   handlers: {
     reserve(state, { clientId }, { now }) {
       if (state.clients.some((client) => client.clientId === clientId)) return { state, reply: {} };
-      // An older reservation has no client: the gateway that made it died.
+      // Removes older reservations: the gateway that made them died before it created the client.
       const clients = state.clients.filter(
         ({ reservedAt }) => reservedAt === undefined || now < reservedAt + OAUTH_CLIENT_RESERVED_MS,
       );

@@ -1,4 +1,4 @@
-/** The log of a client's changes: person, time, and the values before. */
+/** The change log of a client: who changed which value when, with the old and new values. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { AUDIT_VALUE_CHARS_MAX } from "../../../schemas/oauth/limits.ts";
 import type { AuditAction, Author } from "../../../schemas/oauth/oauth-client.ts";
@@ -10,11 +10,14 @@ import {
 import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state.ts";
 
 /**
- * Entries in the log that people make of one client within a day: somebody who tries out its settings makes some
- * twenty.
+ * Limits the log entries that people may cause for one client within a day. A person who tries out the settings
+ * causes about twenty.
  */
 export const CLIENT_CHANGES_PER_DAY_MAX = 40;
-/** Changes in the log of one client. At CLIENT_CHANGES_PER_DAY_MAX the log covers at least ten days. */
+/**
+ * Limits the entries in the log of one client. At CLIENT_CHANGES_PER_DAY_MAX entries a day, the log covers at least
+ * ten days.
+ */
 export const AUDIT_ENTRIES_MAX = 600;
 
 const DAY_MS = 86_400_000;
@@ -24,10 +27,13 @@ export interface LoggedChange {
   changes?: ChangeRow["changes"];
 }
 
-/** The program itself, which nobody asked. */
+/** The author of changes that the platform makes without a request, such as results of DNS lookups. */
 export const SYSTEM: Author = { type: "system", id: "" };
 
-/** The state that counts these changes, and their rows in place of the oldest. */
+/**
+ * Returns the state with the new entry count, and the rows of the new entries. Each new row replaces the oldest row
+ * when the log is full.
+ */
 export function logged(
   state: LiveClient,
   logs: readonly LoggedChange[],
@@ -69,7 +75,7 @@ export function differences(before: Partial<Registration>, after: Registration) 
   });
 }
 
-/** The newest first, from a cursor on. */
+/** Returns one page of entries, the newest first, starting after the cursor. */
 export function pageOfChanges(
   rows: ReadonlyMap<string, ChangeRow>,
   { cursor, count }: { cursor?: string | undefined; count: number },
@@ -91,7 +97,7 @@ function numberOf(cursor: string): number {
   );
 }
 
-/** Cut where it is long, which the last character says. */
+/** Returns a value as JSON. If it is too long, it is cut and its last character is "…". */
 function shown(value: unknown): string | null {
   if (value === undefined) return null;
   const text = JSON.stringify(value);

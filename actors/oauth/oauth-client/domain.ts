@@ -6,19 +6,22 @@ import type { Domain } from "./oauth-client-state.ts";
 
 /** Prefix of the TXT record that verifies a client's domain. The client's code follows it. */
 const VERIFICATION_PREFIX = "vendor_oauth_client_publisher=";
-/** First pause between two lookups; it doubles up to the setting. */
+/** The first pause between two lookups. It doubles after each lookup, up to the configured pause. */
 export const DOMAIN_POLL_FIRST_MS = 10_000;
 /** Interval at which a verified record is checked again. */
 export const DOMAIN_RECHECK_MS = 86_400_000;
 /**
- * A lookup without an answer is repeated after this time, which is the longest delay of a busy lane. Each further
- * pause is longer.
+ * Time after which a lookup without an answer is repeated: the longest delay of a busy lane. Each further pause is
+ * longer.
  */
 export const DOMAIN_CHECK_LOST_MS = 10 * 60_000;
 
 type Report = Input<(typeof oauthClient)["messages"]["domainChecked"]>;
 
-/** Result of a step: the domain, the time of the next step, and the entry for the change log. */
+/**
+ * The result of a verification step: the new state of the domain, the time of the next step, and the entries for the
+ * change log.
+ */
 export interface DomainStep {
   domain: Domain;
   checkAt: number | null;
@@ -27,7 +30,7 @@ export interface DomainStep {
 
 export const textOf = (code: string) => VERIFICATION_PREFIX + code;
 
-/** Begins lookups of a domain. If it is the same domain as before, people still see the last answer. */
+/** Starts the verification of a domain. If the domain is the same as before, the last answer of DNS stays visible. */
 export function startVerification(
   host: string,
   pace: Domain["pace"],
@@ -57,7 +60,10 @@ export function startVerification(
   };
 }
 
-/** Starts the lookup with this number, or fails the verification whose time is over. */
+/**
+ * Starts the lookup with the number `check`. If the time for the verification is over, it marks the verification as
+ * failed instead.
+ */
 export function checkDue(
   domain: Domain,
   { check, now }: { check: number; now: number },
@@ -71,7 +77,8 @@ export function checkDue(
     };
   }
   const status = domain.status === "verified" ? domain.status : "in_progress";
-  // A worker may die with its answer. The growing pause keeps few lookups queued while there is no worker.
+  // A worker may die before it reports its answer, so the lookup is repeated after a pause. The pause grows, so that
+  // only few lookups are queued while no worker runs.
   const heardAt = Math.max(domain.startedAt, domain.lastCheckedAt ?? 0);
   const again = now + Math.max(DOMAIN_CHECK_LOST_MS, now - heardAt);
   return {
@@ -81,7 +88,9 @@ export function checkDue(
   };
 }
 
-/** Undefined when the answer is to a lookup that nobody waits for any more. */
+/**
+ * Applies the answer to a lookup. Returns undefined if the answer belongs to an earlier lookup than the awaited one.
+ */
 export function answered(
   domain: Domain,
   { check, outcome, answer }: Report,
@@ -108,7 +117,7 @@ export function answered(
       const logs: LoggedChange[] = missingSince === undefined ? [{ action: "record_missing" }] : [];
       return { domain: { ...next, missingSince: missingSince ?? now }, checkAt, logs };
     }
-    // No server answered, so no change is known.
+    // No DNS server answered, so it is unknown whether the record still exists.
     case "unanswered": {
       const flag = missingSince === undefined ? {} : { missingSince };
       return { domain: { ...next, ...flag }, checkAt, logs: [] };
@@ -120,7 +129,10 @@ export function answered(
 
 const endOf = ({ startedAt, pace }: Domain) => startedAt + pace.windowMs;
 
-/** Twice as long after each lookup, up to the setting; never past the end. */
+/**
+ * Returns the time of the next lookup. The pause doubles after each lookup, up to the configured pause. The time is
+ * never after the end of the verification.
+ */
 function nextPoll(domain: Domain, now: number): number {
   const doublings = Math.min(domain.lookups - 1, 30);
   const pause = Math.min(DOMAIN_POLL_FIRST_MS * 2 ** doublings, domain.pace.pollMs);

@@ -14,14 +14,14 @@ import { EpochMs, Id, Sha256 } from "../../../schemas/values.ts";
 const StoredSecret = SecretEntry.extend({ hash: Sha256.meta({ secret: true }) });
 export type StoredSecret = DeepReadonly<z.infer<typeof StoredSecret>>;
 
-/** The domain of client_uri, and how its lookups go. */
+/** The domain of client_uri, and the state of its lookups. */
 const Domain = Verification.omit({ text: true }).extend({
   /** When they began, or began anew. */
   startedAt: EpochMs,
   pace: DomainPace,
   /** Lookups since then. */
   lookups: z.int().min(0),
-  /** The number of the one that is not answered yet. */
+  /** The number of the lookup that has no answer yet. */
   awaiting: z.int().optional(),
 });
 export type Domain = DeepReadonly<z.infer<typeof Domain>>;
@@ -32,17 +32,20 @@ const Live = z.object({
   registration: Registration,
   visibility: Visibility,
   secrets: z.array(StoredSecret),
-  /** The text that the TXT record must contain, for any domain. */
+  /**
+   * The random part of the text that the TXT record of the client's domain must contain. It is the same for every
+   * domain.
+   */
   code: Id,
   domain: Domain.optional(),
-  /** Lookups so far: each has a number. */
+  /** The number of lookups so far, which is also the number of the last lookup. */
   checks: z.int().min(0),
   createdAt: EpochMs,
   updatedAt: EpochMs,
   promotedAt: EpochMs.optional(),
   /** The number of the next change in the log. */
   nextChange: z.int().min(0),
-  /** Entries in the log that people have made within a day, and when that day began. */
+  /** The number of log entries that people caused within a day, and the start of this day. */
   lately: z.object({ since: EpochMs, entries: z.int().min(0) }).optional(),
 });
 export type LiveClient = DeepReadonly<z.infer<typeof Live>>;
@@ -54,7 +57,7 @@ export const OAuthClientState = z.discriminatedUnion("life", [
 ]);
 export type OAuthClientState = DeepReadonly<z.infer<typeof OAuthClientState>>;
 
-/** A change, in the row of its number. */
+/** A change of the client. The name of its row contains its number. */
 export const ChangeRow = AuditEntry;
 export type ChangeRow = DeepReadonly<z.infer<typeof ChangeRow>>;
 

@@ -317,7 +317,7 @@ describe("oauth-client", () => {
 
   it("refuses updates and secrets past CLIENT_CHANGES_PER_DAY_MAX a day, but never a removal", () => {
     const client = DrivenClient.made(complete);
-    // The update changes nothing, but the domain is checked.
+    // This update changes no field, but it verifies the domain again, so it counts towards the limit.
     client.update({ clientUri: complete.clientUri });
     client.addSecret(2);
     client.run("removeOldSecret", { accountId: ACCOUNT, by });
@@ -335,7 +335,7 @@ describe("oauth-client", () => {
       const { code, details } = refusal(change);
       expect([code, details.retryAfterS]).to.deep.equal(["rate_limited", 1]);
     }
-    // An update without a change makes no log entry.
+    // An update that changes nothing causes no log entry, so it is allowed past the limit.
     client.update({ clientName: `Bot ${CLIENT_CHANGES_PER_DAY_MAX}` });
     client.now += 1_000;
     for (const change of changes) change();

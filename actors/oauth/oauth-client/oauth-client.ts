@@ -1,4 +1,4 @@
-/** Keeps an OAuth client: its registration, visibility, secrets, and the verification of its domain. */
+/** Stores an OAuth client: its registration, visibility and secrets, and the verification of its domain. */
 import assert from "node:assert/strict";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
@@ -88,7 +88,7 @@ export const oauthClientActor = defineActor(oauthClient, {
       const { state: next, logs, checkAt } = update(client, asked, now);
       const send = followLogo(key, asked.patch.logoUri);
       if (next === client) return { state, reply: entryOf(client), send };
-      // The result of the lookup may add another entry.
+      // One more entry is counted if a lookup follows, because its result may add an entry.
       const changed = counted(next, logs.length + Number(typeof checkAt === "number"), now);
       return {
         ...logged(changed, logs, { by: asked.by, at: now }),
@@ -198,7 +198,7 @@ function followLogo(key: string, uri: string | null | undefined): Envelope[] {
   return uri === undefined ? [] : [envelope(clientLogo, key, "follow", { uri })];
 }
 
-/** Another account's client is as unknown as one that does not exist. */
+/** Returns the live client of this account. A client of another account is refused as if it did not exist. */
 function ownedBy(
   state: DeepReadonly<OAuthClientState>,
   accountId: string,

@@ -1,4 +1,4 @@
-/** The conditions under which a client may be public, and stay public. */
+/** The conditions under which a client may become public, and stay public. */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { hostOf } from "../../../schemas/oauth/client-uris.ts";
@@ -11,13 +11,13 @@ interface Missing {
   what: string;
 }
 
-/** Throws `conflict`, a fault for each part that is missing. */
+/** Throws `conflict`, with one fault for each missing condition. */
 export function checkPromotable(registration: Registration, domain: Domain | undefined): void {
   const missing = [...missingParts(registration), ...missingProof(registration, domain)];
   refuse("Cannot make client public", missing);
 }
 
-/** Throws `conflict` if a public client would lose a required part or change its host. */
+/** Throws `conflict` if a change of a public client would remove a required field or change its host. */
 export function checkStaysPublic({ registration: before }: LiveClient, after: Registration): void {
   const missing = missingParts(after);
   const moved =

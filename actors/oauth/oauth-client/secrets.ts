@@ -1,4 +1,4 @@
-/** The secrets of a client: the newest, and beside it at most one that is on its way out. */
+/** The secrets of a client: the newest, and at most one older secret that is still valid until it is removed. */
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CLIENT_SECRETS_MAX } from "../../../schemas/oauth/limits.ts";
@@ -28,7 +28,7 @@ export function withSecret(state: LiveClient, secret: StoredSecret): LiveClient 
   return { ...state, secrets: [...state.secrets, secret] };
 }
 
-/** The state without the older of two, and that one. */
+/** Returns the state without the older of the two secrets, and the removed secret. */
 export function withoutOldSecret(state: LiveClient): [LiveClient, StoredSecret] {
   const [old, ...newer] = state.secrets;
   if (old === undefined || newer.length === 0) {

@@ -1,4 +1,4 @@
-/** Applies a change to a client, with the rules between its fields, visibility and domain. */
+/** Applies a change to a client, and checks the rules between its fields, visibility and domain. */
 
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -46,7 +46,7 @@ export function update(state: LiveClient, asked: Update, now: number): Updated {
   return { state: logs.length > 0 || checkAt !== undefined ? next : state, logs, checkAt };
 }
 
-/** Throws `invalid_request`, a fault each. */
+/** Throws `invalid_request` if fields conflict, with one fault for each conflict. */
 export function checkSettings(registration: Registration): void {
   const faults = settingsFaults(registration)
     .slice(0, FAULTS_MAX)
@@ -64,7 +64,8 @@ function merge(before: Registration, patch: Update["patch"]): Registration {
     if (value === null) delete merged[field];
     else if (value !== undefined) merged[field] = value;
   }
-  // Every field of a patch has the type of the registration's own, or null where it may be left out.
+  // The cast is safe: each field of a patch has the type of the registration's field, or is null if the field is
+  // optional.
   return merged as unknown as Registration;
 }
 

@@ -100,7 +100,7 @@ describe("verification over the bus and DNS", function () {
     await world.host();
     await startWorker();
     server.records.set(HOST, "SERVFAIL");
-    // Long enough for a lookup on a machine that has much else to do.
+    // The verification time is long enough for a lookup on a busy machine.
     const id = await create(5_000);
     const failed = await untilVerification(id, "failed", ({ status }) => status === "failed");
     expect(failed.lastAnswer).to.contain("SERVFAIL");

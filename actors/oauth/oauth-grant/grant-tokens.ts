@@ -1,22 +1,27 @@
-/** The tokens of a grant: found by their hashes, added, and forgotten when their time is over. */
+/** The tokens of a grant: finds them by their hashes, adds tokens, and removes expired ones. */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { REFRESH_GRACE_MS } from "../../../schemas/oauth/limits.ts";
 import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
 import type { OpenGrant } from "./oauth-grant-state.ts";
 
 /**
- * Valid access tokens of one grant; past it the oldest is revoked. Allows 64 processes to refresh at once, and then
- * once more.
+ * Limits the valid access tokens of one grant. Past the limit, the oldest is revoked. The limit allows 64 processes
+ * to refresh at the same time, twice.
  */
 export const ACCESS_TOKENS_PER_GRANT_MAX = 160;
 /**
- * Refresh tokens of one grant: unused ones, of which only retries make more than one, and used ones within the grace
- * period. Past it the oldest unused token is revoked.
+ * Limits the refresh tokens of one grant: unused tokens, and used tokens within the grace period. Only retries create
+ * more than one unused token. Past the limit, the oldest unused token is revoked.
  */
 export const REFRESH_TOKENS_PER_GRANT_MAX = 160;
-/** Bytes of the records of one kind of token. The records of both kinds fit into STATE_BYTES_MAX. */
+/**
+ * Limits the bytes of the records of one kind of token. The records of both kinds together fit into STATE_BYTES_MAX.
+ */
 export const TOKEN_RECORDS_BYTES_MAX = 250_000;
-/** Used refresh tokens that the grant remembers to detect replay: one an hour for 30 days. */
+/**
+ * Limits the used refresh tokens that the grant remembers to detect their reuse. The limit allows one refresh an hour
+ * for 30 days.
+ */
 export const USED_REFRESH_TOKENS_MAX = 750;
 
 type Open = DeepReadonly<OpenGrant>;
@@ -24,7 +29,10 @@ type Token = DeepReadonly<GrantToken>;
 /** A token, with the time of its use if it can be used only once. */
 export type UsableToken = Token & { readonly usedAt?: number | undefined };
 
-/** Half a SHA-256 (128 bits) is enough: an attacker cannot find a token for it either. */
+/**
+ * The characters of a hash that are remembered. Half a SHA-256 (128 bits) is enough: an attacker cannot find another
+ * token with the same half.
+ */
 const REMEMBERED_CHARS = 32;
 
 export const isLive = ({ expiresAt }: { expiresAt: number }, now: number) => now < expiresAt;
@@ -36,7 +44,7 @@ export const isSpent = ({ usedAt }: { usedAt?: number | undefined }, now: number
 export const wasUsed = (state: Open, hash: string) =>
   state.usedRefresh.includes(hash.slice(0, REMEMBERED_CHARS));
 
-/** The state with new tokens and without those whose time is over. */
+/** Returns the state with the new tokens and without expired tokens. */
 export function withTokens(
   state: Open,
   { access, refresh }: { access: Token; refresh?: Token | undefined },
@@ -54,12 +62,12 @@ function withRefresh(state: Open, refresh: Token | undefined, now: number) {
   const live = state.refresh.filter((token) => isLive(token, now));
   const served = live.filter((token) => !isSpent(token, now));
   const next: readonly UsableToken[] = refresh ? [refresh] : [];
-  // Tokens in their grace period are dropped last. Without one, a concurrent refresh would look like a replay and end
-  // the grant.
+  // If there are too many tokens, used tokens in their grace period are dropped last. If one were dropped, a
+  // concurrent refresh with it would look like a replay and end the grant.
   const byWorth = [...served.filter(isUnused), ...served.filter((one) => !isUnused(one)), ...next];
   const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
   const kept = [...live, ...next].filter((token) => worth.has(token));
-  // Using a dropped token that was never used is not a replay.
+  // Only dropped tokens that were used are remembered: the use of a dropped token that was never used is no replay.
   const evicted = live.filter((token) => !worth.has(token) && !isUnused(token));
   const used = [
     ...state.usedRefresh,

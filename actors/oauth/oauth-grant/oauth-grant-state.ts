@@ -15,7 +15,7 @@ export const OAuthGrantState = z.discriminatedUnion("status", [
     /** Oldest first, here and below. */
     access: z.array(GrantToken),
     refresh: z.array(Used),
-    /** First half of the hashes of refresh tokens that were used and are not served again. */
+    /** The first half of the hash of each used refresh token whose grace period is over. */
     usedRefresh: z.array(z.string()),
   }),
 ]);

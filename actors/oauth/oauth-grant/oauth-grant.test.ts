@@ -92,7 +92,7 @@ describe("oauth-grant", () => {
     expect(find(state, "refresh", 3, late).token.used).to.equal(true);
     const reused = run("refresh", state, next(20), late);
     expect([reused.reply.outcome, reused.forgotten]).to.deep.equal(["reused", true]);
-    // The retry did not make the grace longer.
+    // The retry did not extend the grace period.
     expect(run("refresh", retried.state, next(30), late).forgotten).to.equal(true);
   });
 
@@ -129,7 +129,10 @@ describe("oauth-grant", () => {
     expect(find(state, "access", 100 + ACCESS_TOKENS_PER_GRANT_MAX + 4).token.used).to.equal(false);
   });
 
-  /** Of one token, as many, each with a next token of its own: `first` is the number of the first. */
+  /**
+   * Retries the refresh with the same used token `times` times. Each retry gets its own next token; `first` is the
+   * number of the first of them.
+   */
   function retried(state: State, used: number, asked: { first: number; times: number }) {
     let next = state;
     for (let i = 0; i < asked.times; i++) {
@@ -179,7 +182,7 @@ describe("oauth-grant", () => {
     }
     if (state.status !== "open") throw new Error("ended");
     const most = Math.floor(TOKEN_RECORDS_BYTES_MAX / TOKEN_RECORD_BYTES_MAX);
-    // The one that is served again has a record of its own, which is small.
+    // The refresh token that can still be retried is stored too, but its record is small.
     expect([state.access.length, state.refresh.length]).to.deep.equal([most, most + 1]);
     expect(find(state, "refresh", 1_079).token.used).to.equal(false);
     expect(find(state, "refresh", 3).token.used).to.equal(false);

@@ -1,4 +1,4 @@
-/** Decides whether a grant's code and tokens are valid, and revokes all of them when one is used twice. */
+/** Decides whether the code and tokens of a grant are valid, and revokes all of them when one is used twice. */
 import type { DeepReadonly, Envelope } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -83,7 +83,7 @@ export const oauthGrantActor = defineActor(oauthGrant, {
       const refresh = open.refresh.map((other) =>
         other === token ? { ...token, usedAt: token.usedAt ?? now } : other,
       );
-      // The reminder that is set looks again at what there is by then.
+      // No new reminder is needed: the existing one checks the remaining tokens when it fires, and sets itself again.
       return { state: withTokens({ ...open, refresh }, tokens, now), reply: issued };
     },
 
@@ -121,7 +121,7 @@ const reused = { outcome: "reused" as const };
 
 type State = DeepReadonly<OAuthGrantState>;
 
-/** One answer for every reason, so that attackers learn nothing from the difference. */
+/** The error is the same for every reason, so that attackers learn nothing from a difference. */
 const unknown = () => new ActorError("not_found", "Cannot find token: it is unknown or over");
 
 function openOf(state: State, now: number): DeepReadonly<OpenGrant> {
@@ -129,7 +129,7 @@ function openOf(state: State, now: number): DeepReadonly<OpenGrant> {
   return state;
 }
 
-/** Ends the grant: its code and tokens are invalid from here on. */
+/** Ends the grant, so that its code and tokens are invalid. */
 function endOf(
   { grant: { userId, clientId } }: DeepReadonly<OpenGrant>,
   key: string,

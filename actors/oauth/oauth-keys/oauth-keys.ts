@@ -1,11 +1,14 @@
-/** Decides which of several keys that are offered at once is the next, and keeps old ones while they are needed. */
+/**
+ * Stores the keys of the authorization server. If several gateways offer a next key at the same time, it accepts the
+ * first one. It keeps old keys while clients need them.
+ */
 
 import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { OAuthKeysState } from "./oauth-keys-state.ts";
 
-/** A key is shown after it has signed its last: far longer than any ID token lives. */
+/** How long a key stays published after its last signature: much longer than any ID token is valid. */
 export const KEY_KEPT_MS = 7 * 86_400_000;
 
 /**
@@ -26,7 +29,7 @@ export const oauthKeysActor = defineActor(oauthKeys, {
       const known = keys?.signing ?? [];
       if (keys && known.at(-1)?.kid !== after) return { state, reply: keys };
       const all = [...known, { ...key, createdAt: now }];
-      // A key stops signing when the lead time of its successor ends.
+      // A key stops signing when its successor begins to sign, KEY_LEAD_MS after the successor was created.
       const signing = all.filter((_key, index) => {
         const next = all[index + 1];
         return !next || now < next.createdAt + KEY_LEAD_MS + KEY_KEPT_MS;

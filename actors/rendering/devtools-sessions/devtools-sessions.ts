@@ -1,4 +1,4 @@
-/** Knows which DevTools sessions an account has, bounds their number, and notes how each ended. */
+/** The actor of one account's DevTools sessions. It limits their number and records how each session ended. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -88,7 +88,10 @@ export const devtoolsSessionsActor = defineActor(devtoolsSessions, {
   },
 });
 
-/** The sessions as they are now: those that no worker has reported for too long have ended with their worker. */
+/**
+ * Returns the sessions at time `now`. A session that its worker has not reported for too long counts as ended,
+ * because the worker is assumed dead.
+ */
 function settled(state: Sessions, now: number): Sessions {
   const hasLapsed = ({ ended, renewedAt }: Session) =>
     !ended && now - renewedAt >= DEVTOOLS_LAPSE_MS;
@@ -101,7 +104,7 @@ function settled(state: Sessions, now: number): Sessions {
   return kept({ sessions });
 }
 
-/** Nobody can view a session that has ended. */
+/** Returns the session as ended. Its live views are removed, because nobody can view a session that has ended. */
 function ending({ views: _, ...session }: Session, at: number, reason: CloseReason): Session {
   return { ...session, ended: { at, reason } };
 }
@@ -110,7 +113,7 @@ const changed = ({ sessions }: Sessions, to: Session): Sessions => ({
   sessions: sessions.map((session) => (session.id === to.id ? to : session)),
 });
 
-/** Drops the sessions that ended first. */
+/** Drops the oldest ended sessions above the limit. */
 function kept({ sessions }: Sessions): Sessions {
   const ended = sessions
     .filter((session) => session.ended)

@@ -1,4 +1,4 @@
-/** The jobs of an account while one message changes them. */
+/** The jobs of an account during the transition that changes them. */
 import { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { jobEndedEvent } from "../../../schemas/rendering/http/render-jobs.ts";
@@ -99,7 +99,7 @@ export class JobsDraft extends Draft<RenderJobsState, RenderJobRow, "tend"> {
     if (objects.length > 0) this.send(envelope(render, this.key, "purge", { objects }));
   }
 
-  /** Sets the reminder, unless it is due earlier already. */
+  /** Sets the reminder to `at`, unless it is already due earlier. */
   remindBy(at: number): void {
     const { tendAt } = this.state;
     if (tendAt !== undefined && tendAt <= at) return;

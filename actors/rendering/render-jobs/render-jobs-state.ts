@@ -20,7 +20,10 @@ export type RenderJobsState = z.infer<typeof RenderJobsState>;
 export const RenderJobRow = RenderJob.omit({ id: true }).extend({
   number: z.int().min(0),
   cacheTtlS: z.number().min(0),
-  /** Bytes in the store: the request's bytes until the job ends, and the reserved bytes of the result. */
+  /**
+   * Bytes in the object store: `requestBytes` of the request until the job ends, `resultBytes` reserved for the
+   * result.
+   */
   requestBytes: z.int().min(0),
   resultBytes: z.int().min(0),
   /** Id of the task that runs it. */

@@ -57,7 +57,7 @@ class Jobs extends ActorInHand<Messages, RenderJobsState, RenderJobRow> {
     return this.ask("get", { id: id(number) }).status;
   }
 
-  /** Returns the inputs of messages that were sent since the last call. */
+  /** Returns the inputs of the sent messages of this name, and removes these messages. */
   taken(message: string) {
     const taken = this.sent.filter((envelope) => envelope.message === message);
     this.sent = this.sent.filter((envelope) => envelope.message !== message);
@@ -65,7 +65,7 @@ class Jobs extends ActorInHand<Messages, RenderJobsState, RenderJobRow> {
     return taken.map(({ input }) => input as any);
   }
 
-  /** Stored jobs, without the messages that made them. */
+  /** Stores jobs directly, without the messages that would create them. */
   fill(count: number, fields: Partial<RenderJobRow>) {
     for (let number = 1; number <= count; number++) {
       const row = { number, call: "pdf" as const, createdAt: this.now, cacheTtlS: 0 };
@@ -94,7 +94,7 @@ describe("render-jobs", () => {
   it("create() says whether the job has its request's key, also when it is repeated", () => {
     expect(jobs.create(1, { requestKey: "sealed" })).to.include({ isKeyKept: true });
     expect(jobs.create(1, { requestKey: "sealed" })).to.include({ isKeyKept: true });
-    // A host of an older version created this one.
+    // Creates a job without a key, as a host of an older version does.
     jobs.create(2);
     expect(jobs.create(2, { requestKey: "sealed" })).to.not.have.property("isKeyKept");
     jobs.ask("cancel", { id: id(2) });
@@ -140,7 +140,7 @@ describe("render-jobs", () => {
     expect(jobs.taken("job")).to.have.length(RENDER_JOBS_AT_ONCE_MAX);
     jobs.complete(3);
     expect(jobs.taken("job")).to.deep.equal([{ id: id(RENDER_JOBS_AT_ONCE_MAX + 1) }]);
-    // A cancelled job keeps its place until its task has ended, so that tasks do not pile up.
+    // A cancelled job keeps its slot in the lane until its task has ended. Otherwise tasks could accumulate.
     jobs.ask("cancel", { id: id(4) });
     expect(jobs.taken("job")).to.deep.equal([]);
     expect(jobs.begin(4)).to.deep.equal({ isWanted: false });
@@ -177,7 +177,7 @@ describe("render-jobs", () => {
     expect(refused.code).to.equal("limit_reached");
     expect(refused.message).to.contain(String(BYTES_MAX));
     jobs.create(2, { requestBytes: 1 });
-    // An ended job has no request any more.
+    // The request of an ended job no longer uses bytes.
     jobs.complete(1, 0);
     jobs.create(3, { requestBytes: BYTES_MAX - 1 });
   });
@@ -189,13 +189,13 @@ describe("render-jobs", () => {
       jobs.ask("reserve", { id: id(1), task, bytes, bytesMax: BYTES_MAX });
     reserve(BYTES_MAX - 10);
     expect(refusal(() => reserve(BYTES_MAX - 9)).code).to.equal("limit_reached");
-    // The same message twice, and a smaller one.
+    // A repeated message, and a message with fewer bytes, change nothing.
     reserve(BYTES_MAX - 10);
     reserve(1);
     expect(jobs.rows.get(id(1))?.resultBytes).to.equal(BYTES_MAX - 10);
     expect(refusal(() => reserve(1, "other")).code).to.equal("cancelled");
     jobs.ask("ended", { id: id(1), task: "task-1", result: jobs.result(1, 100) });
-    // Reserved bytes that the job did not use are free again.
+    // Reserved bytes that the job did not use are released.
     expect(jobs.rows.get(id(1))?.resultBytes).to.equal(100);
     expect(refusal(() => reserve(1)).code).to.equal("cancelled");
   });
@@ -363,7 +363,7 @@ describe("render-jobs", () => {
   });
 
   it("tend() sends no more at once than a transition may, whatever the webhooks are", () => {
-    // JSON writes each of these characters as six.
+    // JSON encodes each of these characters as six characters.
     const url = `https://x/${"\u0001".repeat(JOB_WEBHOOK_URL_CHARS_MAX - 10)}`;
     const secret = "s".repeat(2 * JOB_WEBHOOK_SECRET_CHARS_MAX);
     for (let number = 1; number <= 60; number++) jobs.create(number, { webhook: { url, secret } });

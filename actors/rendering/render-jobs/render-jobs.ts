@@ -1,4 +1,6 @@
-/** Keeps the rendering jobs of an account: their order, their outcome, and how long the outcome is kept. */
+/**
+ * The actor of an account's rendering jobs. It stores their order and their outcome, and removes them after a time.
+ */
 import { OUTGOING_WAITING_MAX } from "../../../schemas/apps/limits.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -16,8 +18,8 @@ import { isLost, tend } from "./tend.ts";
 const WAITING_RETRY_S = 30;
 
 /**
- * Limits the bytes of a job list, because errors and addresses may be long. Leaves room in a message for one more
- * job.
+ * Limits the bytes of a job list, because errors and addresses may be long. After the list has reached this limit,
+ * one more job still fits into a message.
  */
 const LISTED_BYTES_MAX = 600_000;
 
@@ -98,7 +100,7 @@ export const renderJobsActor = defineActor(renderJobs, {
         draft.feed();
         return { ...draft.transition(), reply: { isWanted: false as const } };
       }
-      // The actor queued this task again while the first task still runs.
+      // The actor queued this task again although the first task still runs, so the second task is refused.
       if (job.status === "running" && job.task !== task && !isLost(draft, id)) {
         return { state, reply: { isWanted: false as const } };
       }
@@ -129,7 +131,7 @@ export const renderJobsActor = defineActor(renderJobs, {
       const draft = new JobsDraft(state, context);
       const job = draft.row(id);
       if (job && isWaiting(job)) {
-        // A task that the actor queued twice reports twice.
+        // If the actor queued a task twice, both tasks report. The report of the other task is ignored.
         if (job.task !== undefined && job.task !== task) return { state };
         if (result) draft.end(id, job, { status: "completed", result });
         else if (error) draft.end(id, job, { status: "failed", error });
@@ -183,7 +185,7 @@ function found(rows: ReadonlyMap<string, Row>, id: string, now: number): Row {
   throw new ActorError("not_found", "Cannot find job: unknown here, another account's, or expired");
 }
 
-/** A job that has ended needs no key: its request is removed. */
+/** Returns a job as the reply of `create`. A job that has ended needs no key, because its request is removed. */
 function created(id: string, job: Row) {
   const isKeyKept = job.requestKey !== undefined || !isWaiting(job);
   return { ...jobOf(id, job), ...(isKeyKept && { isKeyKept: true as const }) };

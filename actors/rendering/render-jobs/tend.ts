@@ -8,8 +8,8 @@ import { isWaiting, type JobsDraft } from "./jobs-draft.ts";
  */
 export const JOBS_TENDED_MAX = 100;
 /**
- * Limits the characters of these messages. One more message, for a webhook with a long address, still fits
- * TRANSITION_SEND_BYTES_MAX.
+ * Limits the characters of these messages. With one more message, for a webhook with a long address, the total still
+ * fits TRANSITION_SEND_BYTES_MAX.
  */
 const TENDED_CHARS_MAX = 100_000;
 
@@ -17,7 +17,7 @@ export function tend(draft: JobsDraft): void {
   expire(draft);
   requeue(draft);
   draft.feed();
-  // A reminder with a past time is due at once and handles the remaining late jobs.
+  // A reminder with a past time fires immediately and processes the remaining expired jobs.
   for (const [, { createdAt, endedAt }] of draft.jobs()) {
     draft.remindBy((endedAt ?? createdAt) + RENDER_JOB_KEPT_MS);
   }
@@ -30,7 +30,7 @@ export function isLost({ state, now }: JobsDraft, id: string): boolean {
   return place === undefined || now >= place.at + RENDER_JOB_LOST_MS;
 }
 
-/** Removes expired jobs that have ended, and ends expired jobs that still wait. */
+/** Removes ended jobs that have expired, and ends waiting jobs that have expired. */
 function expire(draft: JobsDraft): void {
   const { now } = draft;
   const isOver = ({ endedAt, createdAt }: { endedAt?: number | undefined; createdAt: number }) =>
@@ -56,7 +56,7 @@ function expire(draft: JobsDraft): void {
   draft.purge(objects);
 }
 
-/** Removes jobs from the lane whose tasks were lost, for example after a restore. */
+/** Removes jobs whose tasks were lost, for example after a restore, from the lane. They are then queued again. */
 function requeue(draft: JobsDraft): void {
   const lost = draft.state.lane.filter(({ id }) => isLost(draft, id));
   for (const { id } of lost) {

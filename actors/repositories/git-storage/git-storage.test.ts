@@ -33,7 +33,7 @@ describe("git-storage", () => {
     expect(get(stored)).to.deep.equal({ bytes: 60, heldBytes: 0 });
     expect(get(settle(state, 60, false))).to.deep.equal({ bytes: 0, heldBytes: 0 });
     expect(get(settle(stored, 60, false))).to.deep.equal({ bytes: 60, heldBytes: 0 });
-    // The reservation has expired, and the pack is stored all the same.
+    // The bytes of a stored pack count even if its reservation has expired.
     expect(get(settle(initial, 60, true)).bytes).to.equal(60);
   });
 

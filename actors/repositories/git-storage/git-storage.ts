@@ -1,4 +1,4 @@
-/** Counts the bytes that an account has in repositories, and holds them to a bound. */
+/** Counts the bytes that an account stores in repositories, and refuses uploads past the account's limit. */
 
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
@@ -12,14 +12,22 @@ import { GIT_PROCESS_MS_MAX } from "../../../schemas/repositories/limits.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
-/** Large things of one account that are being stored at a time: as many as a dozen gateways take in. */
+/**
+ * Uploads of packs and large files that one account may have in flight at the same time. About a dozen gateways
+ * together accept as many.
+ */
 export const GIT_HELD_MAX = 256;
-/** Room is kept for no longer than a process takes: then who stored it has died. */
+/**
+ * A reservation expires after this time. No upload takes longer, so the process that made an older reservation has
+ * died.
+ */
 export const GIT_HELD_MS = 2 * GIT_PROCESS_MS_MAX;
 
 const GitStorageState = z.object({
   bytes: z.int().min(0),
-  /** Reserved space. The process that holds it may die, so it is free again at `until`. */
+  /**
+   * The space reserved for uploads in flight. The uploading process may die, so each reservation expires at `until`.
+   */
   held: z.array(z.object({ id: Id, bytes: z.int().min(0), until: EpochMs })),
 });
 type State = DeepReadonly<z.infer<typeof GitStorageState>>;
@@ -59,7 +67,8 @@ export const gitStorageActor = defineActor(gitStorage, {
       return { state: next, reply: storedOf(next) };
     },
 
-    // A gateway that died may not have told all that it stored.
+    // The sweep may report more removed bytes than were counted, because a gateway may die before it reports what it
+    // stored. The counter must not become negative.
     removed: (state, { bytes }) => ({
       state: { ...state, bytes: Math.max(0, state.bytes - bytes) },
       reply: {},

@@ -1,4 +1,4 @@
-/** The stored namespaces of an account: a row for each. */
+/** The stored namespaces of an account: one row for each namespace. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ListedNamespace } from "../../../schemas/repositories/namespace-list.ts";
@@ -6,9 +6,9 @@ import { EpochMs } from "../../../schemas/values.ts";
 
 export const NamespaceListState = z.object({});
 
-/** Rows are keyed by the name in lower case. */
+/** Rows are keyed by the namespace's name in lower case. */
 export const NamespaceListRow = ListedNamespace.extend({
-  /** When it was announced, until it says that it is there. */
+  /** When the namespace was announced. Absent after the namespace has reported itself for the first time. */
   announcedAt: EpochMs.optional(),
 });
 export type NamespaceListRow = DeepReadonly<z.infer<typeof NamespaceListRow>>;

@@ -1,4 +1,4 @@
-/** Keeps the list of an account's namespaces, and bounds how many there are. */
+/** Keeps the list of an account's namespaces, and limits their number. */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
@@ -7,7 +7,7 @@ import { namespaceList } from "../../../schemas/repositories/namespace-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { NamespaceListRow, NamespaceListState } from "./namespace-list-state.ts";
 
-/** An announced namespace that was never created is listed for this long. */
+/** How long the list shows an announced namespace that is never created. */
 export const NAMESPACE_ANNOUNCED_MS = 60_000;
 
 /**
@@ -36,7 +36,7 @@ export const namespaceListActor = defineActor(namespaceList, {
       const announced = { name, repoCount: 0, createdAt: now, updatedAt: now, announcedAt: now };
       return {
         state,
-        // A name whose namespace was never made gives its place away.
+        // An announcement that has expired is deleted to make room for the new name.
         rows: { ...(expired !== undefined && { [expired]: null }), [row]: announced },
         reply: {},
       };

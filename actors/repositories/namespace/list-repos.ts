@@ -1,4 +1,4 @@
-/** One page of a namespace's repositories, in the requested order. */
+/** Returns one page of a namespace's repositories, in the requested order. */
 
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import type { RepoListing, RepoSort } from "../../../schemas/repositories/namespace.ts";
@@ -14,7 +14,7 @@ interface ListQuery {
   after?: Place | undefined;
 }
 
-/** Looks at each row once, and sorts no more of them than one page holds. */
+/** Reads each row once, and never sorts more rows than one page holds. */
 export function listRepos(rows: Iterable<NamespaceRow>, query: ListQuery) {
   const { limit, sort, direction, after } = query;
   const search = folded(query.search ?? "");
@@ -35,7 +35,10 @@ export function listRepos(rows: Iterable<NamespaceRow>, query: ListQuery) {
   return { repos: page.map(({ row }): RepoListing => row), more: beyond > limit, total };
 }
 
-/** The position of an entry in an order, after which the next page begins. */
+/**
+ * Returns the position of a repository in the requested order. The next page begins after the position of the last
+ * repository.
+ */
 export function placeOf(row: NamespaceRow, sort: RepoSort): Place {
   const { id } = row;
   switch (sort) {

@@ -1,4 +1,4 @@
-/** The stored state of a namespace: a small value, and a row for each name. */
+/** The stored state of a namespace: a small value, and a row for the name of each repository. */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { RepoId } from "../../../schemas/repositories/git-names.ts";
@@ -6,13 +6,14 @@ import { RepoListing } from "../../../schemas/repositories/namespace.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 
 /**
- * Claims that a namespace keeps in its value, where one is stored in a tenth of the time a row takes; more are rows.
+ * Name claims that a namespace stores in its value. Storing a claim there takes a tenth of the time of storing a row.
+ * When the value is full, its claims move to rows.
  */
 export const NAME_CLAIMS_MAX = 16;
 
-/** Rows are keyed by the name in lower case. */
+/** Rows are keyed by the repository's name in lower case. */
 export const NamespaceRow = RepoListing.extend({
-  /** When the name was claimed, until the repository says that it is there. */
+  /** When the name was claimed. Absent after the repository has reported that it exists. */
   claimedAt: EpochMs.optional(),
 });
 export type NamespaceRow = DeepReadonly<z.infer<typeof NamespaceRow>>;
@@ -23,9 +24,9 @@ export const NamespaceState = z.object({
   /** 0 means that the namespace does not exist. */
   createdAt: EpochMs,
   updatedAt: EpochMs,
-  /** Repositories removed last, so that removing one again finds it. */
+  /** The repositories that were removed last, so that a repeated removal still finds its repository. */
   removed: z.array(z.object({ name: z.string(), id: RepoId })),
-  /** Rows of repositories that are being made. They become rows when the repositories exist. */
+  /** The claims of repositories that are being created. A claim becomes a row when its repository exists. */
   claims: z.record(z.string(), NamespaceRow).optional(),
 });
 export type NamespaceState = DeepReadonly<z.infer<typeof NamespaceState>>;
@@ -54,14 +55,20 @@ export class Names {
     yield* this.#rows.values();
   }
 
-  /** Returns the state and rows when a name gets this repository, or none. */
+  /**
+   * Gives the name to the repository in `row`, or frees the name if `row` is null. Returns the changed state and
+   * rows.
+   */
   put(state: NamespaceState, name: string, row: NamespaceRow | null) {
     if (!Object.hasOwn(this.#claims, name)) return { state, rows: { [name]: row } };
     const { [name]: _, ...claims } = this.#claims;
     return { state: { ...state, claims }, ...(row && { rows: { [name]: row } }) };
   }
 
-  /** Claims move to rows where there are too many of them. */
+  /**
+   * Stores the claim of a name in the state. If the state already holds NAME_CLAIMS_MAX claims, moves those to rows
+   * first.
+   */
   claim(state: NamespaceState, name: string, row: NamespaceRow) {
     if (this.#rows.has(name)) return { state, rows: { [name]: row } };
     const others = Object.keys(this.#claims).filter((other) => other !== name);

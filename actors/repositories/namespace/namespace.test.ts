@@ -33,7 +33,7 @@ class TestNamespace {
   rows = new Map<string, NamespaceRow>();
   now = 1_000_000;
   sends: string[] = [];
-  /** Notifications to the account's list. */
+  /** The messages that the namespace sends to the account's list of namespaces. */
   listed: readonly { message: string; key: string; input: unknown }[] = [];
   changed = false;
 

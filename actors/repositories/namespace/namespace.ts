@@ -10,9 +10,9 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { listRepos } from "./list-repos.ts";
 import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
 
-/** Names of removed repositories that are remembered, so that removing one again is no fault. */
+/** Names of removed repositories that a namespace remembers, so that a repeated removal succeeds. */
 export const REMOVED_NAMES_MAX = 200;
-/** A claimed name is free again after this time if its repository was never created. */
+/** If a claimed repository is not created within this time, its name is free again. */
 export const NAME_CLAIM_MS = 60_000;
 
 /**
@@ -71,9 +71,11 @@ export const namespaceActor = defineActor(namespace, {
       return {
         ...names.claim(claimed, row, { ...listing, claimedAt: now }),
         send: [
-          // The repository itself is listed when it exists.
+          // Reports a new namespace to the account's list. The namespace counts its new repository there only when
+          // the repository exists.
           ...(isNew ? [toldList(claimed, names.size)] : []),
-          // An earlier claim of this name may still finish. Its repository learns that it has lost the name.
+          // An earlier claim of this name has expired, but its repository may still be created. The message tells
+          // that repository that it has lost the name.
           ...(known ? [envelope(repo, known.id, "nameReleased", {})] : []),
         ],
         reply: {},
@@ -112,7 +114,8 @@ export const namespaceActor = defineActor(namespace, {
       const row = folded(listing.name);
       const names = new Names(state, rows);
       const known = names.get(row);
-      // The name was released or given to another repository before this one was made.
+      // Before this repository was created, its name was released or given to another repository. The message tells
+      // this repository that it has lost the name.
       if (known?.id !== listing.id) {
         return { state, send: [envelope(repo, listing.id, "nameReleased", {})] };
       }

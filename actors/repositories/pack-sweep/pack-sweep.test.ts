@@ -109,7 +109,8 @@ describe("pack-sweep", () => {
     const hold = () => sweep.tell("hold", { accountId: ACCOUNT, packs: [sha(2), sha(1)] });
     expect(refusal(hold).code).to.equal("busy");
     expect(sweep.tell("listRemovable").reply.removable).to.deep.equal([pack(1)]);
-    // Once more, and a later sighting of what has its place, change nothing.
+    // During the removal, condemning the pack again changes nothing, even if a blob of the same name with a later
+    // sequence was found.
     expect(sweep.condemn(pack(1), pack(1, 7))).to.deep.equal([]);
     sweep.tell("removed", { packs: [pack(1)] });
     expect(sweep.rows.size).to.equal(0);

@@ -1,6 +1,6 @@
 /**
- * Decides which stored packs and large files to delete: those that no repository named for a long time and no push
- * holds.
+ * Decides which stored packs and large files to delete: those that no repository has named for a long time and that
+ * no push holds.
  */
 import { z } from "zod";
 import { envelope } from "../../../schemas/contract.ts";
@@ -12,23 +12,29 @@ import { EpochMs } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 /**
- * A pack is deleted after no repository named it for this long. By then all readers with an older manifest have ended
- * (GIT_CACHE_GRACE_MS), and every hold has expired, even if the clocks of two machines differ.
+ * A pack is deleted if no repository has named it for this long. By then all readers with an older manifest have
+ * ended (GIT_CACHE_GRACE_MS), and every hold has expired, even if the clocks of two machines differ.
  */
 export const PACK_SWEEP_GRACE_MS = 2 * 60 * 60_000;
-/** How often all packs are held against all repositories: some seconds for 100,000 of them. */
+/**
+ * How often a sweep compares all stored packs with the packs that repositories name. A sweep of 100,000 packs takes
+ * some seconds.
+ */
 export const PACK_SWEEP_MS = 60 * 60_000;
-/** A condemned pack that is not found any more is forgotten. To condemn it again only takes longer. */
+/**
+ * How long a condemned pack is remembered if no sweep reports it again. Forgetting it too early only delays its
+ * deletion, because the next sweep condemns it again.
+ */
 export const PACK_CONDEMNED_MS = 24 * 60 * 60_000;
 
 const Condemned = StoredPack.extend({
-  /** When it was first seen that nobody names it. */
+  /** When a sweep first found that no repository names the blob. */
   at: EpochMs,
-  /** True when its removal was ordered. */
+  /** True after the removal of the blob was ordered. */
   removing: z.boolean(),
 });
 
-/** Times of a test are shorter; of them `heldMs` must be well below `graceMs` too. */
+/** The times of the sweep. Tests use shorter times, but their `heldMs` must also be well below `graceMs`. */
 export interface SweepTimes {
   heldMs: number;
   graceMs: number;

@@ -1,4 +1,7 @@
-/** The stored repository events of an account: a row for each, and the last event that each subscriber has. */
+/**
+ * The stored repository events of an account: a row for each event, and the number of the last event that each
+ * subscriber has received.
+ */
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { KeptRepoEvent } from "../../../schemas/repositories/repo-event.ts";
@@ -7,7 +10,7 @@ import { RepoEventFilter, RepoEventSubscriber } from "../../../schemas/repositor
 export const RepoEventsState = z.object({
   /** Number of the newest event. */
   last: z.int().min(0),
-  /** Number of the oldest kept event, and the bytes of all events. */
+  /** `first` is the number of the oldest kept event. `bytes` are the bytes of all kept events. */
   first: z.int().min(1).default(1),
   bytes: z.int().min(0).default(0),
   subscriptions: z
@@ -16,7 +19,10 @@ export const RepoEventsState = z.object({
       z.object({
         filter: RepoEventFilter,
         subscriber: RepoEventSubscriber,
-        /** Number of the last event that was sent to the subscriber or does not concern it. */
+        /**
+         * The number up to which events were handled for this subscriber: each was sent to the subscriber or does not
+         * match its filter.
+         */
         after: z.int().min(0),
       }),
     )
@@ -24,7 +30,10 @@ export const RepoEventsState = z.object({
 });
 export type RepoEventsState = DeepReadonly<z.output<typeof RepoEventsState>>;
 
-/** Older rows hold a push with all its refs. Only the first ref is sent. */
+/**
+ * Rows stored by older versions hold one push with all its refs. Such a row is read as the event of its first ref
+ * only.
+ */
 export const EventRow = z.preprocess((row) => {
   const old = z
     .object({ type: z.literal("pushed"), refs: z.array(z.object()) })

@@ -83,7 +83,7 @@ class Account {
   list = (after = 0, limit = EVENTS_LISTED_MAX) => this.tell("list", { after, limit }).reply;
 }
 
-/** The events that a transition sends to a subscriber. */
+/** Returns the events that a transition sends to a subscriber. */
 function toldIn(handled: { send: readonly { message: string; input: unknown }[] }) {
   return handled.send
     .filter(({ message }) => message === "repoHappened")
@@ -301,7 +301,7 @@ describe("repo-events", () => {
     follow({ types: ["pushed", "cloned"] });
     follow({ types: ["pushed", "cloned"] });
     const cloned = { ...OF, type: "cloned" as const, at: 7 };
-    // Behind a push whose commits are looked for.
+    // The `cloned` events wait behind a push whose commits a gateway still looks for.
     account.happened(pushed(main));
     for (let i = 0; i <= EVENTS_DELIVERED_MAX; i++) account.happened(cloned);
     const told = account.tell("described", { events: [{ number: 1, pushed: NEW }] });

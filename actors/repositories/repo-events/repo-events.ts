@@ -11,15 +11,16 @@ import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.t
 import { isFor, notifySubscribers, toldUpTo } from "./tell-subscribers.ts";
 
 /**
- * Events kept per account, and the maximum in one response. The bytes of a response are at most a third of a message.
+ * EVENTS_KEPT limits the events that are kept per account. EVENTS_LISTED_BYTES limits the events in one response to a
+ * third of a message.
  */
 export const EVENTS_KEPT = 1_000;
 export const EVENTS_LISTED_BYTES = 300_000;
-/** Bytes of the kept events, which are in memory while the actor is active. */
+/** Bytes of the kept events of one account. All of them are in memory while the actor is active. */
 export const EVENTS_KEPT_BYTES = 4_000_000;
-/** After this time the event of a push is published without its commits. */
+/** If no gateway finds the commits of a push within this time, the event is published without commits. */
 export const EVENT_DESCRIBED_MS = 60_000;
-/** Subscribers of the events of one account. */
+/** The number of subscribers that may follow the events of one account. */
 export const EVENT_SUBSCRIPTIONS_MAX = 200;
 
 type Written = Record<string, EventRow | null>;
@@ -61,7 +62,7 @@ export const repoEventsActor = defineActor(repoEvents, {
       const added: Written = {};
       for (const { number, pushed } of events) {
         const row = rows.get(`${number}`);
-        // The report may arrive twice or too late.
+        // The gateway's report may arrive twice, or after the event was published without commits.
         if (row?.type !== "pushed" || !row.open) continue;
         const { open: _, ...event } = row;
         added[`${number}`] = { ...event, ...(pushed && { pushed }) };
@@ -134,7 +135,8 @@ function unfollowed(state: RepoEventsState, id: string): RepoEventsState {
 }
 
 /**
- * An event for each ref that was pushed. Its commits are looked for where somebody follows it: that takes a process.
+ * Returns an event for each pushed ref. Marks an event `open`, so that a gateway looks for its commits, only if a
+ * subscriber follows it: the search takes a Git process.
  */
 function keptOf(
   event: DeepReadonly<RepoEvent>,
@@ -172,7 +174,10 @@ function close(state: RepoEventsState, rows: EventRows, added: Written, key: str
   return { ...notifySubscribers(changed.state, changed.rows, key, now), rows: changed.written };
 }
 
-/** With the oldest gone that are too many, or too much. */
+/**
+ * Stores the added events. Deletes the oldest events while there are more than EVENTS_KEPT, or more bytes than
+ * EVENTS_KEPT_BYTES.
+ */
 function changedRows(state: RepoEventsState, known: EventRows, added: Written) {
   const rows = new Map(known);
   const written: Written = { ...added };

@@ -9,15 +9,24 @@ import {
 import { REPO_HAPPENED } from "../../../schemas/repositories/repo-events.ts";
 import type { EventRow, EventRows, RepoEventsState } from "./repo-events-state.ts";
 
-/** Bytes of events in one message to who follows them, and of all such messages at once (TRANSITION_SEND_BYTES_MAX). */
+/**
+ * EVENTS_DELIVERED_BYTES limits the events in one message to a subscriber. EVENTS_SENT_BYTES limits all such messages
+ * of one transition (TRANSITION_SEND_BYTES_MAX).
+ */
 export const EVENTS_DELIVERED_BYTES = 100_000;
 export const EVENTS_SENT_BYTES = 250_000;
-/** Events in one message: who passes each on by itself, as an app does, can do so in one transition. */
+/**
+ * Events in one message. A subscriber that forwards each event in a send of its own, as an app does, can forward all
+ * of them in one transition.
+ */
 export const EVENTS_DELIVERED_MAX = 100;
 
 type Subscription = RepoEventsState["subscriptions"][string];
 
-/** Returns the number up to which events are complete. Later events wait, so that subscribers get all in order. */
+/**
+ * Returns the number of the last event that can be sent: every event up to it has its commits. Later events wait, so
+ * that subscribers receive all events in order.
+ */
 export function toldUpTo({ first, last }: RepoEventsState, rows: EventRows): number {
   for (let number = first; number <= last; number++) {
     const row = rows.get(`${number}`);
@@ -75,7 +84,7 @@ function next(
     const row = rows.get(`${number + 1}`);
     if (row && isFor(filter, row)) {
       if (events.length === EVENTS_DELIVERED_MAX) break;
-      // The cast drops readonly only: kept rows are frozen.
+      // The cast only removes `readonly`, because kept rows are frozen.
       const event = envelopeOf(row as KeptRepoEvent, { accountId, subscriptionId: id });
       const eventBytes = JSON.stringify(event).length;
       if (events.length > 0 && bytes + eventBytes > EVENTS_DELIVERED_BYTES) break;

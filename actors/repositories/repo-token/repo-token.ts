@@ -1,4 +1,4 @@
-/** Remembers which repository a token opens, for as long as anybody may ask. */
+/** Stores which repository a token opens, until long after the token has expired. */
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import { RepoId } from "../../../schemas/repositories/git-names.ts";

@@ -1,4 +1,4 @@
-/** Keeps the default branch of a repository one that is there, so that a clone checks something out. */
+/** Ensures that the default branch of a repository exists, so that a clone checks out files. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { headOf } from "./judge-push.ts";
@@ -8,8 +8,8 @@ import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
 const BRANCHES = "refs/heads/";
 
 /**
- * The default branch after a push. The first branch of a repository becomes its default branch where the push does not
- * bring the one that was chosen. An import and a fork set theirs themselves.
+ * Returns the default branch after a push. If a repository had no branch and the push does not bring the default
+ * branch, the first pushed branch becomes the default. An import and a fork set their default branch themselves.
  */
 export function adoptedBranch(
   live: LiveRepo,
@@ -25,7 +25,9 @@ export function adoptedBranch(
   return first === undefined ? defaultBranch : first.slice(BRANCHES.length);
 }
 
-/** Refuses a default branch that is not there; an empty repository may name the branch that is to come. */
+/**
+ * Refuses a default branch that does not exist. An empty repository may name a branch that a later push will create.
+ */
 export function checkDefaultBranch(live: LiveRepo, rows: RepoRows, defaultBranch: string): void {
   if (defaultBranch === live.defaultBranch || live.status !== "ready") return;
   const ref = headOf({ defaultBranch });

@@ -13,7 +13,10 @@ type Content = DeepReadonly<{
   treeDepth?: number | undefined;
 }>;
 
-/** Sets the first content of a repository. Nobody knows of it yet, so no rules apply. */
+/**
+ * Sets the first content of a repository. No client knows the new repository yet, so the rules for pushes do not
+ * apply.
+ */
 export function fill(live: LiveRepo, { refs, packs, treeDepth }: Content) {
   const table = new RefTable(new Map(), live);
   for (const [name, value] of refs) table.set(name, value);
@@ -32,13 +35,16 @@ export function fill(live: LiveRepo, { refs, packs, treeDepth }: Content) {
   return { filled, written };
 }
 
-/** Without a measurement the tree may have any depth. */
+/**
+ * Returns the depth of the directory tree after packs of depth `added` arrived. If that depth was not measured, it
+ * counts as TREE_DEPTH_MAX.
+ */
 export const deeper = ({ treeDepth }: LiveRepo, added: number = TREE_DEPTH_MAX) =>
   Math.max(treeDepth, added);
 
 /**
- * Returns the depth to assume when a push arrived after a measurement, because its directories may contain the
- * measured ones.
+ * Returns the depth to assume after a push whose depth was measured on top of a tree of depth `below`. If the tree is
+ * deeper by now, the pushed directories may contain the deeper ones, so the difference is added.
  */
 export const deeperSince = (
   live: LiveRepo,

@@ -1,4 +1,4 @@
-/** Decides what becomes of each command of a push, on the refs as they are. */
+/** Decides whether each command of a push succeeds, against the current refs. */
 
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
@@ -19,8 +19,8 @@ import type { LiveRepo, RepoRows } from "./repo-state.ts";
 import { isOver } from "./repo-upkeep.ts";
 
 /**
- * Packs of one repository: past them a push waits for compaction, which begins at COMPACT_PACKS. At some 120 bytes
- * they fit an answer.
+ * Packs of one repository. Past this number a push is refused until compaction, which begins at COMPACT_PACKS, has
+ * joined packs. At some 120 bytes per pack, the list of all packs fits one reply.
  */
 export const REPO_PACKS_MAX = 2_000;
 
@@ -28,22 +28,22 @@ export interface Push {
   commands: readonly string[];
   atomic: boolean;
   generation: number;
-  /** Numbers of the commands that only add commits. */
+  /** Numbers of the commands that are fast-forwards. */
   forward: readonly number[];
-  /** Packs that the repository does not have yet. */
+  /** The pushed packs that the repository does not have yet. */
   packs: readonly HeldPack[];
-  /** Bytes that the repository may have afterwards. */
+  /** Limit for the bytes of the repository after the push. */
   bytesMax?: number | undefined;
-  /** Depth of the directory tree with these packs. */
+  /** Depth of the repository's directory tree after the push. */
   treeDepth: number;
 }
 
 interface Judgement {
   /** A letter for each command. */
   results: string;
-  /** With the changes of all that were accepted. */
+  /** The refs with the changes of all accepted commands. */
   table: RefTable;
-  /** Whether anything that changes can need the packs. */
+  /** True if an accepted command gives a ref a value, because the object may be in the pushed packs. */
   needsPacks: boolean;
 }
 
@@ -103,15 +103,16 @@ function readCommand(text: string): RefCommand {
   };
 }
 
-/** Returns the fault that refuses every command that may need the pushed objects. */
+/** Returns why every command that may need the pushed objects is refused, or undefined. */
 function packsFaultOf(
   state: LiveRepo,
   { packs, generation, treeDepth, bytesMax = REPO_BYTES_MAX }: Push,
 ): RefResult | undefined {
   if (generation !== state.generation) return "g";
-  // The pack may have been swept after it was stored.
+  // If the hold of a pack has ended, the sweep may have deleted the pack.
   if (packs.some(isOver)) return "l";
-  // Directories that arrived meanwhile may be nested in these, so the gateway must look again.
+  // Directories that other pushes added meanwhile may be nested in the directories of this push. If the tree may be
+  // too deep, the gateway must measure its depth again.
   if (packs.length > 0 && treeDepth > TREE_DEPTH_MAX) return "g";
   const bytes = packs.reduce((sum, pack) => sum + pack.bytes, bytesOf(state));
   if (packs.length > 0 && bytes > bytesMax) return "q";

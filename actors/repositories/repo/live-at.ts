@@ -4,7 +4,7 @@ import { folded } from "../../../schemas/repositories/git-names.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import type { LiveRepo, RepoState } from "./repo-state.ts";
 
-/** Refuses alike a repository that never existed, was removed, or has another address. */
+/** Refuses with the same error if the repository never existed, was removed, or has another address. */
 export function liveAt(
   state: RepoState,
   address: { [part in keyof RepoAddress]?: string | undefined } = {},

@@ -1,16 +1,16 @@
-/** Tells a reader what changed of refs and packs since it last asked, in answers that fit a message. */
+/** Lists the refs and packs that changed since a reader's last request, in replies that fit a message. */
 import type { ManifestCursor, Pack } from "../../../schemas/repositories/repo.ts";
 import { bytesOf } from "./repo-lfs.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
 
-/** Bytes of refs in one answer about the manifest; packs come on top, and both fit a message. */
+/** Bytes of refs in one reply to `manifest`. The reply also contains packs, and both together fit a message. */
 const MANIFEST_PAGE_BYTES = 400_000;
 
 type Row = { row: number; refs: Readonly<Record<string, string>> };
 
 /**
- * Rows go in the order of the changes that wrote them. One that is written anew while a reader goes through them comes
- * again, behind the others; so who has got them all has the table as it is.
+ * Returns rows in the order of the changes that wrote them. A row that changes while a reader fetches page after page
+ * is returned again at the end. A reader that has received all pages therefore has the current refs.
  */
 export function readManifest(
   state: LiveRepo,

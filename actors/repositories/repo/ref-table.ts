@@ -1,6 +1,6 @@
 /**
- * The refs of a repository, stored in rows: reads values, finds conflicting names, and collects the changes of a
- * push.
+ * The refs of a repository, stored in rows. A table reads values, finds conflicting names, and collects the changes
+ * of a push.
  */
 import { hash } from "node:crypto";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -9,20 +9,29 @@ import { type RepoRow, type RepoRows, refsRow } from "./repo-state.ts";
 
 type Refs = Readonly<Record<string, string>>;
 
-/** Names that are looked for row by row; for more, all directories are counted once. */
+/**
+ * Number of names for which the rows are searched for refs below the name. For further names, the refs below all
+ * directories are counted once.
+ */
 const LOOKED_FOR_BELOW = 32;
 const NO_REFS: Refs = {};
 const utf8 = new TextEncoder();
 
-/** Names in their order; rows do not change, so each is sorted once for as long as it is in memory. */
+/**
+ * Caches the sorted names of each row. A stored row never changes, so its names are sorted once while it is in
+ * memory.
+ */
 const sortedNames = new WeakMap<Refs, readonly string[]>();
 
-/** A table of refs. The changes of a push stay over the stored rows until they are written. */
+/** A table of refs. The changes of a push hide the stored values until the changed rows are written. */
 export class RefTable {
   readonly #rows: RepoRows;
   readonly #seed: string;
   readonly #changes = new Map<string, string>();
-  /** How many more refs there are below each directory than were; and how many that a change gave a value. */
+  /**
+   * For each directory: `moreBelow` counts how many refs the changes add below it. `setBelow` counts the refs below
+   * it to which a change gave a value.
+   */
   readonly #moreBelow = new Map<string, number>();
   readonly #setBelow = new Map<string, number>();
   #storedBelow: ReadonlyMap<string, number> | undefined;
@@ -55,7 +64,10 @@ export class RefTable {
     return this.#changes.get(name) ?? this.#stored(name);
   }
 
-  /** True where a ref is above or below this name: git keeps refs as files, and a file is no directory. */
+  /**
+   * True if another ref is a directory of this name, or this name is a directory of another ref. Git stores refs as
+   * files, and a file cannot also be a directory.
+   */
   conflicts(name: string): boolean {
     return (
       directoriesOf(name).some((directory) => this.get(directory) !== ZERO_ID) ||
@@ -78,7 +90,7 @@ export class RefTable {
     }
   }
 
-  /** The rows that the changes touch, as they are to be. */
+  /** Returns the rows that the changes touch, with their new content. */
   changedRows(version: number): Record<string, RepoRow> {
     const tables = new Map<number, Record<string, string>>();
     for (const [name, value] of this.#changes) {
@@ -113,7 +125,10 @@ export class RefTable {
     return false;
   }
 
-  /** How many stored refs are below each directory: for who makes many. */
+  /**
+   * Counts the stored refs below each directory. For a push that creates many refs this is cheaper than a search for
+   * each name.
+   */
   #countBelow(): ReadonlyMap<string, number> {
     if (this.#storedBelow) return this.#storedBelow;
     const counts = new Map<string, number>();
@@ -138,7 +153,10 @@ export class RefTable {
   }
 }
 
-/** For `refs/heads/a/b/c`: `refs/heads/a` and `refs/heads/a/b`. Shorter prefixes cannot be refs. */
+/**
+ * Returns the directories of a ref's name: for `refs/heads/a/b/c`, `refs/heads/a` and `refs/heads/a/b`. Shorter
+ * prefixes cannot be refs.
+ */
 function directoriesOf(name: string): string[] {
   const directories: string[] = [];
   const first = name.indexOf("/", "refs/".length);
@@ -156,7 +174,7 @@ function namesOf(refs: Refs): readonly string[] {
   return names;
 }
 
-/** Returns the index of the first name that does not sort before this one. */
+/** Returns the index of the first of the sorted names that is not before `name`. */
 function firstFrom(names: readonly string[], name: string): number {
   let [low, high] = [0, names.length];
   while (low < high) {

@@ -7,7 +7,7 @@ import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { RefTable } from "./ref-table.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
 
-/** An event without its place and time. */
+/** An event without the repository and the time, which `event` adds. */
 type What<E = RepoEvent> = E extends RepoEvent
   ? Omit<E, "repoId" | "namespace" | "repoName" | "at">
   : never;
@@ -16,7 +16,7 @@ export function event(live: LiveRepo, repoId: string, at: number, what: What): E
   const { accountId, namespace, name: repoName } = live;
   const { defaultBranch, description, readOnly, createdAt, updatedAt, lastPushAt } = live;
   const about = { defaultBranch, description, readOnly, createdAt, updatedAt, lastPushAt };
-  // This only joins the two halves of one event.
+  // The cast below is safe: it only joins the two halves of one event.
   const of = { repoId, namespace, repoName, at };
   const isOfAccount = ACCOUNT_EVENTS.has(what.type);
   const whole = { ...what, ...of, ...(isOfAccount && { about }) } as RepoEvent;
@@ -47,7 +47,7 @@ export function pushed(
   return { type: "pushed", refs, refsTotal: made.length, others, ...pushOptions };
 }
 
-/** Returns the values of some refs, the default branch first. */
+/** Returns the values of at most EVENT_OTHERS_MAX refs, that of the default branch first. */
 function othersOf(live: LiveRepo, rows: RepoRows): string[] {
   const others = new Set<string>();
   const head = new RefTable(rows, live).get(`refs/heads/${live.defaultBranch}`);
@@ -61,7 +61,7 @@ function othersOf(live: LiveRepo, rows: RepoRows): string[] {
   return [...others];
 }
 
-/** A fork or an import that has become ready. */
+/** Returns the event of a fork or an import that has become ready. */
 export function arrival(before: LiveRepo, after: LiveRepo, id: string, at: number): Envelope[] {
   if (after.status !== "ready" || after.source === null) return [];
   const { source } = after;

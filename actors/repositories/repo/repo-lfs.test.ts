@@ -57,7 +57,7 @@ describe("large files of a repo", () => {
     expect(name(live(), -1)).to.equal("unavailable");
     expect(name(live({ readOnly: true }))).to.equal("forbidden");
     expect(name(live({ status: "importing" }))).to.equal("import_in_progress");
-    // An import brings its own, while it is under way.
+    // An import adds its own large files, but only while it runs.
     const bring = (state: LiveRepo) =>
       nameLfsObjects(state, new Map(), [object(1)], { ofImport: true });
     expect(bring(live({ status: "importing" })).state.lfsObjects).to.equal(1);

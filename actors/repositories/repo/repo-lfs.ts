@@ -1,4 +1,4 @@
-/** The large files of a repository: which it has, and which it takes. */
+/** Finds, adds and lists the large files of a repository. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { type HeldLfsObject, type LfsObject, lfsRow } from "../../../schemas/repositories/lfs.ts";
@@ -27,7 +27,7 @@ export function findLfsObjects(
   return { objects, room: freeBytes, places: LFS_OBJECTS_MAX - lfsObjects, readOnly, status };
 }
 
-/** Names large files. Those that it has already change nothing. */
+/** Adds large files to the repository. Files that the repository already has change nothing. */
 export function nameLfsObjects(
   live: LiveRepo,
   rows: RepoRows,

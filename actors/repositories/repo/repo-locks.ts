@@ -1,4 +1,4 @@
-/** The locks of a repository's large files. Clients respect them; pushes are not held against them. */
+/** The locks of a repository's large files. Clients respect the locks; a push is not checked against them. */
 import { ActorError } from "../../../schemas/errors.ts";
 import type { LfsLock, LfsLockOwner } from "../../../schemas/repositories/lfs-lock.ts";
 import { LFS_LOCKS_MAX } from "../../../schemas/repositories/limits.ts";

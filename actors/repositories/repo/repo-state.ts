@@ -12,9 +12,12 @@ const Version = z.int().min(0);
 
 const Live = RepoEntry.omit({ id: true }).extend({
   life: z.literal("live"),
-  /** Spreads refs over rows in a way that nobody outside can aim at. */
+  /**
+   * A secret random value that decides which row holds a ref. Without the secret, a client could choose names that
+   * all go to one row.
+   */
   seed: z.string().meta({ secret: true }),
-  /** Grows with every change that readers of the manifest must see. */
+  /** Increases with every change that readers of the manifest must see. */
   version: Version,
   generation: Version,
   /** Version of the last change that removed packs. */
@@ -26,7 +29,7 @@ const Live = RepoEntry.omit({ id: true }).extend({
   packsBytes: z.int().min(0),
   /** Commits whose parents were not imported (the shallow boundary). */
   shallow: z.array(z.string()).optional(),
-  /** The branch that was imported, of one that was imported alone. */
+  /** The imported branch, if the import fetched only one branch. */
   importedBranch: z.string().nullable().optional(),
   /** The depth of the directory tree. */
   treeDepth: z.int().min(0).default(TREE_DEPTH_MAX),
@@ -35,9 +38,9 @@ const Live = RepoEntry.omit({ id: true }).extend({
   lfsBytes: z.int().min(0).default(0),
   /** Pushes of which parts have come. */
   staged: z.array(z.object({ push: z.string(), parts: z.array(z.int()), at: EpochMs })),
-  /** No task is given away before then: one is under way, or has failed. */
+  /** No upkeep task is enqueued before this time, because a task is running or has failed. */
   nextUpkeepAt: EpochMs.optional(),
-  /** Whether unreachable objects are to be dropped, and when they last were. */
+  /** `toPrune` is true if unreachable objects should be deleted. `prunedAt` is the time of their last deletion. */
   toPrune: z.boolean().optional(),
   prunedAt: EpochMs.optional(),
 });
@@ -74,14 +77,14 @@ export const RepoState = z.discriminatedUnion("life", [
   z.object({ life: z.literal("none") }),
   Live,
   /**
-   * Remembers the removal, so that no late message makes the repository again. Without a time, the removal is older
-   * than this field.
+   * Remembers the removal, so that a late message cannot create the repository again. `at` is absent if the
+   * repository was removed before this field existed.
    */
   z.object({ life: z.literal("removed"), at: EpochMs.optional() }),
 ]);
 export type RepoState = DeepReadonly<z.infer<typeof RepoState>>;
 
-/** `version`: of the manifest's change that wrote it. */
+/** `version` is the manifest's version in which the row was written. */
 export const RepoRow = z.discriminatedUnion("row", [
   z.object({ row: z.literal("refs"), version: Version, refs: RefTable }),
   Pack.omit({ sha256: true }).extend({ row: z.literal("pack"), version: Version }),
@@ -98,13 +101,13 @@ export const partRow = (push: string, part: number) => `part.${push}.${part}`;
 export const lockRow = (id: string) => `lock.${id}`;
 export const refsRow = (row: number) => `refs.${row}`;
 
-/** Returns the rows of one shape, with the part of their names after the dot. */
+/** Returns all rows of one shape, each with the part of its name after the first dot. */
 export function* rowsOf<N extends RepoRow["row"]>(
   rows: RepoRows,
   shape: N,
 ): Generator<[string, Extract<RepoRow, { row: N }>]> {
   for (const [name, row] of rows) {
-    // The shape is what the row's own field says.
+    // The cast below is safe, because the row's own field `row` names its shape.
     if (row.row === shape) {
       yield [name.slice(shape.length + 1), row as Extract<RepoRow, { row: N }>];
     }

@@ -10,7 +10,7 @@ import {
 import { sameHash } from "../../account/lib/hashes/same-hash.ts";
 import { type RepoRow, type RepoRows, rowsOf, tokenRow } from "./repo-state.ts";
 
-/** Precision of a token's last use. A finer value would cost a write for each request. */
+/** The precision of a token's recorded last use. A more precise time would cost a write for each request. */
 export const TOKEN_USED_MS = 60 * 60_000;
 
 type TokenRow = Extract<RepoRow, { row: "token" }>;
@@ -22,7 +22,7 @@ export interface NewToken {
   ttlS: number;
 }
 
-/** Makes a token. At the limit, an expired or revoked token gives its place away. */
+/** Creates a token. At the limit, the oldest expired or revoked token is deleted. */
 export function mintToken(
   rows: RepoRows,
   { secretHash, scope, ttlS }: NewToken,
@@ -81,14 +81,17 @@ export function revokeToken(
   return { revoked: true, written: { [tokenRow(id)]: { ...row, revokedAt: now } } };
 }
 
-/** Refuses with a sentence that git shows. What is to be written is when it was last used, once in a while. */
+/**
+ * Checks a token. Refuses with a text that git shows to the user. `written` records the last use, but only if the
+ * recorded one is older than TOKEN_USED_MS.
+ */
 export function verifyToken(
   rows: RepoRows,
   secretHash: string,
   now: number,
 ): { token: DeepReadonly<RepoToken>; written?: WrittenRows } {
   const row = rows.get(tokenRow(repoTokenId(secretHash)));
-  // One sentence for every reason: an attacker learns nothing from the difference.
+  // The error text is the same for every reason, so that an attacker learns nothing from it.
   if (
     row?.row !== "token" ||
     !sameHash(row.secretHash, secretHash) ||

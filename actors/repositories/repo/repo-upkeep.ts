@@ -11,10 +11,13 @@ import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
 import { type Pack, packRow, type repo } from "../../../schemas/repositories/repo.ts";
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
 
-/** The pause before a failed upkeep is retried, and the time after which a silent task counts as lost. */
+/**
+ * UPKEEP_RETRY_MS is the pause before a failed upkeep is retried. After UPKEEP_LOST_MS without a report, the upkeep
+ * task counts as lost.
+ */
 export const UPKEEP_RETRY_MS = 60_000;
 export const UPKEEP_LOST_MS = 60 * 60_000;
-/** A repository that has no room looks so often whether something in it is not needed any more. */
+/** A repository without free space is pruned at most once in this time. */
 export const PRUNE_FOR_ROOM_MS = 24 * 60 * 60_000;
 
 interface Step {
@@ -23,7 +26,7 @@ interface Step {
   remind?: { upkeepDue: number | null };
 }
 
-/** Enqueues upkeep if it is due and no task runs. */
+/** Enqueues an upkeep task if the repository needs upkeep and no task runs. */
 export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
   const { accountId, namespace, name, nextUpkeepAt = now, toPrune = false } = live;
   if (now < nextUpkeepAt || !isDue(live)) return { state: live };
@@ -36,8 +39,8 @@ export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
 }
 
 /**
- * Ends an upkeep. After a failure, or if more packs arrived meanwhile, another one follows. The commit of a prune
- * itself records its end; only a repository without packs needs none.
+ * Records the end of an upkeep task. If the task failed, or more packs arrived meanwhile, another task follows. A
+ * prune clears `toPrune` in its `compact`; only in a repository without packs does a prune send no `compact`.
  */
 export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
   const { nextUpkeepAt: _, toPrune = false, ...rest } = live;
@@ -48,7 +51,7 @@ export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
   return { state: { ...state, nextUpkeepAt }, remind: { upkeepDue: nextUpkeepAt } };
 }
 
-/** Prunes after a push was refused for lack of room, because unreachable objects may free some. */
+/** Starts a prune after a push was refused for lack of space, because unreachable objects may free some. */
 export function makeRoom(live: LiveRepo, id: string, now: number): Step {
   const { prunedAt = Number.NEGATIVE_INFINITY, toPrune = false } = live;
   if (toPrune || now < prunedAt + PRUNE_FOR_ROOM_MS) return { state: live };
@@ -56,8 +59,8 @@ export function makeRoom(live: LiveRepo, id: string, now: number): Step {
 }
 
 /**
- * Begins the upkeep that lets a refused push succeed later: a prune for want of bytes, a compaction for too many
- * packs.
+ * Starts the upkeep that lets a refused push succeed later: a prune if the repository has too many bytes, a
+ * compaction if it has too many packs.
  */
 export function afterRefusal(live: LiveRepo, results: string, id: string, now: number): Step {
   if (results.includes("q")) return makeRoom(live, id, now);
@@ -85,8 +88,8 @@ export function compact(
   const changed =
     generation !== live.generation ||
     replacedRows.some((row) => row === undefined) ||
-    // Another compaction may have replaced them by packs without the objects that now only the packs replaced here
-    // have.
+    // The new packs omit objects that the `staying` packs hold. If another compaction has replaced a `staying` pack,
+    // those objects may now exist only in the packs that would be removed here.
     staying.some((sha256) => !rows.has(packRow(sha256))) ||
     (prune && (seen !== live.version || replaced.length !== live.packs));
   if (changed) {
@@ -104,12 +107,13 @@ export function compact(
   );
   const state: LiveRepo = {
     ...rest,
-    // A request from now on starts another prune.
+    // A prune clears `toPrune`, so that a later request starts another prune.
     ...(toPrune && !prune && { toPrune }),
     version,
     generation: live.generation + Number(prune),
     packsRemovedVersion: version,
-    // Later pushes may have nested deeper directories, so the measured depth counts only without them.
+    // The measured depth applies only if no push came after the measurement, because a push may nest directories
+    // deeper.
     ...(treeDepth !== undefined && seen === live.version && { treeDepth }),
     ...(prune && { prunedAt: now }),
     packs: live.packs - replaced.length + kept.length,
@@ -129,10 +133,10 @@ interface Held {
   heldMs?: number | undefined;
 }
 
-/** A missing `heldMs` means that the caller has checked the store. */
+/** True if the store may delete the pack by now. Without `heldMs`, the caller has checked that the pack is stored. */
 export const isOver = ({ heldMs = 0 }: Held) => heldMs < 0;
 
-/** Refuses packs whose hold has ended, because they may have been swept. */
+/** Refuses packs whose hold has ended, because the sweep may have deleted them. */
 export function checkHeld(packs: readonly Held[]): void {
   if (!packs.some(isOver)) return;
   const text = "Cannot use stored packs: they were stored too long ago; try again";

@@ -44,7 +44,7 @@ type Result<N extends keyof Handlers> = Extract<
   { reply?: unknown }
 >["reply"];
 
-/** One repository, as a host keeps it: each message runs on what the one before left. */
+/** One repository, as a host keeps it: each message starts from the state that the previous message left. */
 class TestRepo {
   state: RepoState = repoActor.initial;
   rows = new Map<string, RepoRow>();
@@ -534,7 +534,8 @@ describe("repo", () => {
       repo.ask(message, {});
       expect(repo.last.changed).to.equal(false);
     }
-    // For a day no late message creates the repository again. Then its state is deleted.
+    // For a day after the removal, no late message can create the repository again. Then the actor's state is
+    // deleted.
     repo.now = removedAt + REPO_REMOVED_MS - 1;
     repo.ask("clearRows", {});
     expect(repo.last.remind).to.deep.equal({ clearRows: removedAt + REPO_REMOVED_MS });

@@ -1,4 +1,4 @@
-/** Keeps a repository: what its refs and packs are, who may use it; and decides every push. */
+/** Keeps a repository: its settings, refs, packs and tokens. Decides every push. */
 
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -35,7 +35,7 @@ import {
 } from "./repo-upkeep.ts";
 import { droppedParts, stagedCommands, type WrittenRows } from "./staged-pushes.ts";
 
-/** A repository whose fork was begun and is not there after this has failed: its gateway has died. */
+/** A fork that is not complete after this time has failed, because its gateway has died. */
 export const FORK_MS_MAX = 10 * 60_000;
 
 export const repoActor = defineActor(repo, {
@@ -195,7 +195,8 @@ export const repoActor = defineActor(repo, {
       return {
         state: { ...live, staged: [...others, { push, parts, at: now }] },
         rows,
-        // A reminder that is set already is for the oldest push, and is set again then.
+        // If other staged pushes exist, the reminder is already set for the oldest of them. Its handler sets the next
+        // one.
         ...(live.staged.length === 0 && { remind: { dropStaged: now + STAGED_MS } }),
         reply: {},
       };
@@ -358,7 +359,7 @@ export const repoActor = defineActor(repo, {
 });
 
 function entryOf(live: LiveRepo, id: string): RepoEntry {
-  // The contract's schema drops the fields that callers must not see.
+  // The contract's schema of the reply drops the fields that callers must not see.
   return { ...live, protectedRefs: [...live.protectedRefs], id };
 }
 

@@ -1,4 +1,7 @@
-/** The parts of a push that is too large for one message, until the push is decided. */
+/**
+ * Reads and deletes the stored parts of a push that is too large for one message. The parts are kept until the push
+ * is decided.
+ */
 import { ActorError } from "../../../schemas/errors.ts";
 import { PUSH_PARTS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type LiveRepo, partRow, type RepoRow, type RepoRows } from "./repo-state.ts";

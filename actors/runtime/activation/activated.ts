@@ -5,16 +5,17 @@ export interface Activated {
   readonly address: string;
   /** Monotonic time of the last message. */
   readonly lastUsedAt: number;
-  /** True when nothing is lost if the host drops it from memory. */
+  /** True when the host can drop this key from memory without loss. */
   readonly isIdle: boolean;
   /** True when every call is answered and all changes are durable. Deliveries may wait: the bus keeps them. */
   readonly isSettled: boolean;
-  /** Takes a call, or refuses past MAILBOX_MAX. */
+  /** Takes a call. Refuses the call as busy when MAILBOX_MAX calls already wait. */
   call(call: IncomingCall): void;
-  /** Takes a delivery, which is handled after those before it. */
+  /** Takes a delivery of mail or of a reminder. Deliveries are handled in their order. */
   deliver(delivery: Delivery): void;
   /**
-   * This host has lost the shard, or cannot know: callers send their calls again, and the next owner reads the mail.
+   * Ends the activation, because this host no longer owns the shard or cannot know whether it does. Callers send
+   * their calls again, and the next owner reads the mail.
    */
   end(): void;
 }

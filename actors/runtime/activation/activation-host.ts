@@ -1,4 +1,4 @@
-/** The parts of its host that an activation uses. A test can stand in for it. */
+/** The functions of the host that an activation uses. A test can provide its own. */
 import type { Logger } from "pino";
 import type { Clock } from "../lib/clock.ts";
 import type { Answer, Delivery, IncomingCall, Waiting } from "../shards/incoming.ts";
@@ -6,14 +6,14 @@ import type { Answer, Delivery, IncomingCall, Waiting } from "../shards/incoming
 export interface ActivationHost {
   clock: Clock;
   logger: Logger;
-  /** The activation has a change to commit. */
+  /** Notifies the host that the activation has a change to commit. */
   markDirty(): void;
-  /** Answers once it is sure that this host still owns the shard. */
+  /** Sends the answer after the host has verified that it still owns the shard; otherwise answers `misdirected`. */
   answerRead(respond: IncomingCall["respond"], answer: Answer): void;
-  /** Shows a live update to subscribers; an empty text says that one is missing. */
+  /** Publishes live updates to subscribers. An empty text says that an update is missing. */
   publishLive(texts: readonly string[]): void;
-  /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
+  /** Stores a delivery that cannot be handled as a dead letter for operators. Resolves when the letter is durable. */
   bury(delivery: Delivery, error: Error): Promise<void>;
-  /** The activation has ended; the next one takes the messages that wait. */
+  /** Replaces the ended activation by a new one, which takes the waiting messages. */
   restart(waiting: Waiting): void;
 }

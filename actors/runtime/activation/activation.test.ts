@@ -6,7 +6,10 @@ import type { Answer } from "../shards/incoming.ts";
 import { decodeActor } from "../state/stored-actor.ts";
 import { Activation } from "./activation.ts";
 
-/** An activation of a counter; `reads` are the answers that wait until it is sure who owns the shard. */
+/**
+ * Starts an activation of a counter. `reads` holds the answers that wait until the ownership of the shard is
+ * verified.
+ */
 function startCounter() {
   const reads: Answer[] = [];
   const answers: Answer[] = [];

@@ -56,11 +56,11 @@ export class Activation implements Activated {
   #actor: LoadedActor | undefined;
   #rows = new RowsView(new Map());
   #ended = false;
-  /** Calls that came while the state was being loaded. */
+  /** Calls that wait because the state is being loaded, or because no message may run now (`#isHeld`). */
   readonly #mailbox: IncomingCall[] = [];
   readonly #deliveries = new DeliveryQueue();
   #delivering = false;
-  /** Checks after each message that the state can be stored. */
+  /** True if the activation verifies after each message that the state can be stored. */
   readonly #careful: boolean;
   /** The actor was forgotten, or an assertion failed. After the commit, the next activation reads the store. */
   #ending = false;
@@ -124,7 +124,7 @@ export class Activation implements Activated {
     }
   }
 
-  /** Runs a delivery after those before it. A failed one is tried again later; meanwhile calls go on. */
+  /** Queues a delivery. Deliveries run in their order; a failed one is retried later, and calls run meanwhile. */
   deliver(delivery: Delivery): void {
     this.lastUsedAt = this.#host.clock.monotonic();
     this.#deliveries.push(delivery);
@@ -143,18 +143,18 @@ export class Activation implements Activated {
     this.#committing = change;
     this.#open = emptyChange();
     if (this.#actor && change.rows.size > 0) change.rowMark = ++this.#actor.rowMark;
-    // Messages that a full change held up go on with the next change.
+    // Messages that waited because the last change was full run now, and belong to the next change.
     if (this.#mailbox.length > 0 || !this.#deliveries.isEmpty) queueMicrotask(() => this.#resume());
     return change;
   }
 
-  /** The actor's value, as a commit stores it. Throws what `encodeActor` throws. */
+  /** Returns the actor's value in its stored form. Throws the errors of `encodeActor`. */
   encode(): string | undefined {
     if (!this.#actor) throw new Error(`Cannot encode ${this.address}: it is not loaded`);
     return encodeActor(this.definition, this.address, this.#actor);
   }
 
-  /** The commit is durable: sends the answers. */
+  /** Sends the answers, because the commit is durable. */
   committed(): void {
     const change = this.#committing;
     this.#committing = undefined;
@@ -200,12 +200,12 @@ export class Activation implements Activated {
     return this.#deliveries.peek();
   }
 
-  /** The first delivery has become a dead letter, since the state cannot be read. */
+  /** Removes the first delivery, which has become a dead letter because the state cannot be read. */
   giveUpFirst(): void {
     this.#deliveries.shift()?.done();
   }
 
-  /** Ends: the next activation runs the uncommitted messages again, and takes those that wait. */
+  /** Ends this activation. The next one runs the uncommitted messages again, and then the waiting messages. */
   startAnew(): void {
     if (!this.#ended) this.#host.restart({ ...this.#leave(), careful: this.#careful });
   }
@@ -229,7 +229,7 @@ export class Activation implements Activated {
     return { calls, deliveries: this.#deliveries.behind(delivered) };
   }
 
-  /** True while no message may run: the open change is full, or the state is in doubt. */
+  /** True while no message may run: the open change is full, the actor was forgotten, or an assertion failed. */
   get #isHeld(): boolean {
     return isFull(this.#open) || this.#ending;
   }
@@ -255,7 +255,7 @@ export class Activation implements Activated {
     }
   }
 
-  /** Runs one message on the state in memory. Throws what the handler throws, and then nothing has changed. */
+  /** Runs one message on the state in memory. If this throws, the state is unchanged. */
   #run(actor: LoadedActor, message: string, input: unknown, isDue = false) {
     const { reply, state, effects, live } = runMessage(this.definition, this.address, {
       message,
@@ -320,7 +320,7 @@ export class Activation implements Activated {
           continue;
         }
         this.#delivering = true;
-        // Never rejects: any failure while it waits ends in another try.
+        // `#afterFailure` never rejects: `bury` repeats its write until the dead letter is stored.
         void this.#afterFailure(actor, delivery, error);
         return;
       }
@@ -328,7 +328,7 @@ export class Activation implements Activated {
     }
   }
 
-  /** Drops a delivery that needs no effect. The bus keeps it until the state that says so is durable. */
+  /** Drops an obsolete delivery. The bus keeps the delivery until the state that makes it obsolete is durable. */
   #settle(delivery: Delivery): void {
     this.#deliveries.shift();
     if (this.#open.dirty) this.#open.delivered.push(delivery);
@@ -345,7 +345,7 @@ export class Activation implements Activated {
     else this.#host.publishLive([live]);
   }
 
-  /** Records with the state that the delivery was handled, even without an effect. */
+  /** Records in the open change that the delivery was handled, even if its handler had no effect. */
   #finish(actor: LoadedActor, delivery: Delivery): void {
     this.#deliveries.shift();
     if (delivery.sequence !== undefined) actor.mail = delivery.sequence;

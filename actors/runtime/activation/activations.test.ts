@@ -38,7 +38,7 @@ describe("Activations", function () {
     const host = await world.host({ rowBytesMax: 40_000 });
     const fill = (key: string, from: number, count: number) =>
       world.client.call(probe, key, "fillRows", { from, count, characters: 98 });
-    // Characters and their quotes: 100 bytes a row.
+    // Each row has 98 characters and two quotes: 100 bytes.
     for (const key of ["a", "b", "c", "d"]) await fill(key, 0, 100);
     await world.client.call(counter, "none", "increment", { by: 1 });
     const settled = host.activations;

@@ -24,13 +24,19 @@ import { HostedActivation } from "./hosted-activation.ts";
 
 /** An actor without messages for this long leaves memory. */
 export const ACTIVATION_IDLE_MS = 60_000;
-/** Actors a host reads from the store at once: more make each slower, and the lease's renewal with them. */
+/**
+ * Limits how many actors a host loads from the store at the same time. More loads slow each other down, and delay the
+ * renewal of the host's lease.
+ */
 const LOADS_IN_FLIGHT_MAX = 64;
-/** State that is only in memory stays longer: the longest window something is counted in, twice. */
+/**
+ * Idle time after which an actor whose state is only in memory is dropped: twice the longest window in which such an
+ * actor counts something.
+ */
 export const VOLATILE_IDLE_MS = 600_000;
-/** Actors in memory at once, whatever each holds: a few kB as a rule. */
+/** Limits the number of actors in memory, whatever their size. An actor usually takes a few kB. */
 export const ACTIVATIONS_MAX = 20_000;
-/** How often idle actors are looked for. */
+/** Interval at which a host looks for idle actors. */
 export const PASSIVATION_SWEEP_MS = 1_000;
 
 type AnyActivation = Activation | HostedActivation;
@@ -42,15 +48,17 @@ type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
   /** Limit of the bytes of rows in memory. Default: ACTIVATION_BYTES_MAX. */
   rowBytesMax?: number | undefined;
   hosted?: readonly AnyHostedDefinition[] | undefined;
-  /** The activation has a change to commit. */
+  /** Notifies the host that the activation has a change to commit. */
   markDirty(activation: Activation): void;
   publishLive(shard: Shard, address: string, texts: readonly string[]): void;
   /** Reads an actor of the shard from the store. */
   load(shard: Shard, definition: AnyActorDefinition, address: string): Promise<LoadedActor>;
-  /** True while this host surely owns the shard. */
+  /** Resolves with true if this host surely owns the shard. */
   confirm(shard: Shard): Promise<boolean>;
   answerRead(shard: Shard, ...answer: AnswerRead): void;
-  /** Keeps a delivery that cannot be handled. Resolves when that is durable; never rejects. */
+  /**
+   * Stores a delivery that cannot be handled as a dead letter. Resolves when the letter is durable; never rejects.
+   */
   bury(address: string, delivery: Delivery, error: Error): Promise<void>;
 };
 
@@ -63,7 +71,8 @@ export class Activations {
   readonly #shards = new Map<Shard, Map<string, AnyActivation>>();
   readonly #loads = new Semaphore(LOADS_IN_FLIGHT_MAX);
   /**
-   * By address: instances that are being closed with their shard. No second one of a key opens before they are closed.
+   * The closing of each hosted instance whose shard has left this host, by address. No new instance of a key opens
+   * before the old one has closed.
    */
   readonly #closing = new Map<string, Promise<void>>();
   /** The loaded state of activations with rows. */
@@ -82,7 +91,9 @@ export class Activations {
     return this.#count;
   }
 
-  /** The actor for a call. Throws ActorError where there is no such kind, or memory is full of busy actors. */
+  /**
+   * Returns the actor for a call. Throws ActorError if the kind does not exist, or if memory is full of busy actors.
+   */
   forCall(shard: Shard, { kind, key, address }: ReadAddress): Activated {
     const definition = this.#definitions.get(kind);
     if (!definition) throw new ActorError("not_found", `Cannot call "${kind}": no such kind`);
@@ -96,14 +107,15 @@ export class Activations {
     return this.#add(shard, definition, key);
   }
 
-  /** Delivers mail or a reminder to its actor; as a dead letter where the kind does not exist. */
+  /** Delivers mail or a reminder to its actor. Stores the message as a dead letter if the kind does not exist. */
   deliver(shard: Shard, { kind, key }: { kind: string; key: string }, delivery: Delivery): void {
     if (shard.status === "gone") return;
     const definition = this.#definitions.get(kind);
     const address = addressOf(kind, key);
     if (definition) {
       const known = this.#shards.get(shard)?.get(address);
-      // Mail in flight has its own limit; the idle actors that it leaves behind have none.
+      // Mail in flight has its own limit, so deliveries are never refused here. But mail leaves idle actors in
+      // memory, so some idle actors are evicted.
       if (!known && this.#count >= ACTIVATIONS_MAX) this.#evict();
       (known ?? this.#add(shard, definition, key)).deliver(delivery);
       return;
@@ -112,7 +124,7 @@ export class Activations {
     void this.#parts.bury(address, delivery, error).then(delivery.done);
   }
 
-  /** Ends all activations of a shard: callers send their calls again elsewhere. */
+  /** Ends all activations of a shard. Callers send their unanswered calls again. */
   drop(shard: Shard): void {
     const activations = this.#shards.get(shard) ?? new Map<string, AnyActivation>();
     this.#shards.delete(shard);
@@ -207,7 +219,7 @@ export class Activations {
     return activation;
   }
 
-  /** Loads the actor, again and again while deliveries wait for it, since later mail must not overtake them. */
+  /** Loads the actor. Retries while deliveries wait for it, because later mail must not overtake these deliveries. */
   async #load(shard: Shard, activation: Activation, pauseMs: number): Promise<void> {
     const { definition, address } = activation;
     const initial = () => decodeActor(definition, undefined, new Map());
@@ -232,8 +244,8 @@ export class Activations {
   }
 
   /**
-   * True when a delivery waits. It becomes a dead letter where the stored bytes cannot be read, but not while the bus
-   * is away.
+   * Handles a failed load. Returns true if a delivery still waits for the actor. After MAIL_TRIES_MAX tries the
+   * delivery becomes a dead letter if the stored bytes cannot be read, but not if the bus is unreachable.
    */
   async #afterFailedLoad(activation: Activation, tries: number, error: unknown): Promise<boolean> {
     const { definition, address, key } = activation;
@@ -242,7 +254,7 @@ export class Activations {
     const unreadable = error instanceof ZodError || error instanceof SyntaxError;
     const message = `Cannot load ${address}: see the log`;
     const refusal = new ActorError("unavailable", message, { retryAfterS: 1 });
-    // The bus may come back: callers send their calls again, here or to the shard's next owner.
+    // If the bus was unreachable, callers send their calls again, to this host or to the shard's next owner.
     const delivery = activation.failToStart(unreadable ? { refusal } : { misdirected: true });
     if (!delivery) return false;
     if (unreadable && tries >= MAIL_TRIES_MAX) {
@@ -253,8 +265,8 @@ export class Activations {
   }
 
   /**
-   * Starts the next activation. It takes the waiting messages in order; deliveries after a pause, since the same
-   * failure may follow.
+   * Starts the next activation, which takes the waiting messages in their order. If deliveries wait, it starts after
+   * a pause, because the same failure may follow.
    */
   #restart(shard: Shard, ended: Activation, { deliveries, calls, careful }: Waiting): void {
     this.#forget(shard, ended);
@@ -282,7 +294,7 @@ export class Activations {
     this.#passivateByBytes();
   }
 
-  /** Drops activations with rows, the longest idle first, until the others are within the limit. */
+  /** Drops idle activations with rows, the longest idle first, until the rows of the others fit the limit. */
   #passivateByBytes(): void {
     const { rowBytesMax = ACTIVATION_BYTES_MAX } = this.#parts;
     let bytes = 0;
@@ -303,13 +315,13 @@ export class Activations {
     return this.#loaded.get(activation)?.rowBytes ?? 0;
   }
 
-  /** An instance stays in memory until it is closed. */
+  /** Drops an idle activation. A hosted instance stays in memory until it has closed. */
   #letGo(shard: Shard, activation: AnyActivation): void {
     if (activation instanceof HostedActivation) activation.passivate();
     else this.#forget(shard, activation);
   }
 
-  /** Drops the activations that were idle longest; those that are only in memory go last. */
+  /** Drops the activations that were idle longest. Actors whose state is only in memory are dropped last. */
   #evict(): void {
     const gone = this.#longestIdle().slice(0, Math.ceil(ACTIVATIONS_MAX * EVICTED_SHARE));
     for (const { shard, activation } of gone) this.#letGo(shard, activation);

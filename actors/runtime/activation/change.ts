@@ -10,7 +10,10 @@ import type { Answer, Delivery, IncomingCall } from "../shards/incoming.ts";
 import type { Unsent } from "../shards/outbox.ts";
 import type { DirectSend } from "../shards/shard.ts";
 
-/** Rows changed since the last commit past which an actor waits: one more transition and 64 outboxes still fit a batch. */
+/**
+ * When more rows than this have changed since the last commit, the actor waits for the next commit. One more
+ * transition and 64 outboxes still fit in a batch then.
+ */
 export const CHANGE_ROWS_MAX = 320;
 
 interface WaitingAnswer {
@@ -20,23 +23,23 @@ interface WaitingAnswer {
 
 export interface Change {
   dirty: boolean;
-  /** JSON text by row; `null` removes it. */
+  /** JSON text by row; `null` removes the row. */
   rows: Map<string, string | null>;
   rowBytes: number;
   /** The mark that is written beside the rows; undefined where the commit needs none. */
   rowMark: number | undefined;
-  /** Epoch ms by message; `null` takes the reminder back. */
+  /** Due time in epoch ms by message; `null` cancels the reminder. */
   reminders: Map<string, number | null>;
   sends: Unsent[];
   sendBytes: number;
   waiting: WaitingAnswer[];
   /**
-   * Answers to calls that came while the commit was under way. The state that they read is durable with it. But the
-   * commit may have been made before they came, and another host may own the shard since.
+   * Answers to calls that came while a commit was in flight. This commit makes the state durable that the calls read.
+   * But the bus may have stored the commit before the calls came, and another host may own the shard since then.
    */
   late: WaitingAnswer[];
   delivered: Delivery[];
-  /** JSON texts for subscribers; an empty one stands for updates that did not fit. */
+  /** JSON texts for subscribers. An empty text stands for updates that did not fit. */
   live: string[];
   liveBytes: number;
 }
@@ -72,18 +75,22 @@ export const mergeChanges = (earlier: Change, later: Change): Change => ({
 });
 
 /**
- * True when another transition might make the change too large for one commit. The actor then waits until it is taken.
+ * True when one more transition might make the change too large for one commit. The actor then waits until the change
+ * is taken.
  */
 export const isFull = ({ rows, rowBytes, sendBytes }: Readonly<Change>) =>
   rows.size > CHANGE_ROWS_MAX ||
   rowBytes > TRANSITION_ROW_BYTES_MAX ||
   sendBytes > TRANSITION_SEND_BYTES_MAX;
 
-/** The mail within the host whose effect the change holds. */
+/** The direct mail within this host whose effect the change holds. */
 export const directOf = ({ delivered }: Readonly<Change>): DirectSend[] =>
   delivered.flatMap(({ direct }) => direct ?? []);
 
-/** True when some of that mail came from a lost shard, or goes by MAIL now: the change must not be committed. */
+/**
+ * True when some direct mail of the change came from a lost shard, or is sent through MAIL now. The change must not
+ * be committed then.
+ */
 export const isRetracted = ({ delivered }: Readonly<Change>): boolean =>
   delivered.some(({ direct }) => direct?.status === "over");
 
@@ -100,7 +107,7 @@ export function recordEffects(change: Change, { rows, remind, sends }: Effects):
   }
 }
 
-/** Adds an update for subscribers, or an empty one where it does not fit. */
+/** Adds a live update for subscribers. If the update does not fit, adds an empty text instead. */
 export function recordLive(change: Change, text: string): void {
   const bytes = Buffer.byteLength(text);
   if (change.liveBytes + bytes <= LIVE_BYTES_MAX && text !== "") {

@@ -11,7 +11,7 @@ import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
 import { Activations } from "./activations.ts";
 
-/** Calls a counter whose load fails like this, and returns its answer. */
+/** Calls a counter whose load fails with `error`, and returns the answer. */
 async function answerAfter(error: Error): Promise<Answer> {
   const activations = new Activations({
     definitions: [counterActor],

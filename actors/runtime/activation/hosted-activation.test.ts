@@ -21,7 +21,7 @@ type Guest = (typeof guest)["messages"];
 type Opening = { context: HostedContext } & PromiseWithResolvers<HostedInstance<Guest>>;
 type Received = HostedMessage<Guest> & PromiseWithResolvers<unknown>;
 
-/** A hosted key whose openings, messages and closings wait for the test to decide them. */
+/** A hosted activation whose openings, messages and closings wait until the test resolves them. */
 class Scene {
   readonly clock = new SkippingClock();
   readonly openings: Opening[] = [];
@@ -91,7 +91,7 @@ class Scene {
     };
   }
 
-  /** Returns what the call is answered, in time. */
+  /** Sends a call. Returns a list to which each answer is added when it arrives. */
   call(text: unknown, id?: { number: number; settled?: number }, message = "say"): Answer[] {
     const answers: Answer[] = [];
     this.activation.call({
@@ -147,7 +147,7 @@ describe("HostedActivation", () => {
     expect(context.hasOtherMail()).to.equal(false);
     scene.deliver("w", 3, "wake");
     expect(context.hasOtherMail()).to.equal(true);
-    // Calls do not wait for one another, mail does.
+    // Calls run in parallel. Mail is handled one message after the other.
     scene.received[1]?.resolve({ text: "B", more: "stays inside" });
     await until("the second is answered", () => answers[1]?.length === 1);
     expect(answers[1]).to.deep.equal([{ reply: '{"text":"B"}' }]);
@@ -275,7 +275,7 @@ describe("HostedActivation", () => {
     (await until("an opening", () => scene.openings[0])).reject(new BusLost("away"));
     await until("it is told", () => away.length === 1);
     expect(away).to.deep.equal([{ misdirected: true }]);
-    // A call does not wait until mail is tried again.
+    // A call ends the pause before the next try of the mail.
     const refused = scene.call("b");
     (await until("an opening", () => scene.openings[1])).reject(new ActorError("not_found", "No"));
     await until("it is told", () => refused.length === 1 && mail.done === 1);
@@ -309,7 +309,7 @@ describe("HostedActivation", () => {
     expect(scene.received[3]?.id).to.equal("mail-1");
     scene.received[3]?.resolve(undefined);
     await until("it is done", () => mail.done === 1);
-    // An answer of the first instance is now too late.
+    // An answer of the first instance arrives too late and is ignored.
     scene.received[0]?.resolve({ text: "late" });
     expect(answers).to.have.length(1);
   });

@@ -26,17 +26,17 @@ import {
 import type { Activated } from "./activated.ts";
 import { refuseFailure } from "./refuse-failure.ts";
 
-/** The parts of its host that it uses. A test can stand in for it. */
+/** The functions of the host that a hosted activation uses. A test can provide its own. */
 interface HostedActivationHost {
   clock: Clock;
   logger: Logger;
-  /** True while this host surely owns the shard. */
+  /** Resolves with true if this host surely owns the shard. */
   confirm(): Promise<boolean>;
-  /** Answers once this host surely owns the shard. */
+  /** Sends the answer after the host has verified that it owns the shard; otherwise answers `misdirected`. */
   answerRead(respond: IncomingCall["respond"], answer: Answer): void;
-  /** Keeps a delivery that cannot be handled for an operator. Resolves when that is durable. */
+  /** Stores a delivery that cannot be handled as a dead letter for operators. Resolves when the letter is durable. */
   bury(delivery: Delivery, error: Error): Promise<void>;
-  /** Called when the instance is closed and no message waits for another. */
+  /** Removes the activation from memory: its instance is closed, and no message waits for a new instance. */
   forget(activation: HostedActivation): void;
 }
 
@@ -44,7 +44,7 @@ interface HostedActivationHost {
 interface Life {
   /** Absent until it is open. */
   instance: HostedInstance<Messages> | undefined;
-  /** Resolves when the instance is to be closed, with an error where it failed. */
+  /** Resolves when the instance must close; with an error if the instance failed. */
   over: PromiseWithResolvers<Error | undefined>;
   isOver: boolean;
   /** Aborts when nobody waits any more for the messages under way. */
@@ -66,13 +66,13 @@ export class HostedActivation implements Activated {
   #running: Promise<void> | undefined;
   /** Calls that wait for an open instance. */
   #waiting: IncomingCall[] = [];
-  /** Calls under way in the instance, by id: a copy that arrives meanwhile gets the same answer. */
+  /** Calls that the instance is handling, by id. A copy of a call that arrives meanwhile gets the same answer. */
   readonly #underWay = new Map<string, IncomingCall[]>();
   readonly #deliveries: Delivery[] = [];
-  /** The error of the first delivery's last try. */
+  /** The error of the last try to deliver the first delivery of the queue. */
   #failure = new Error("never tried");
   #delivering: Life | undefined;
-  /** The instance that has the first delivery. */
+  /** The life whose instance is handling the first delivery. */
   #trying: Life | undefined;
   readonly #settled = new SettledCalls();
   #resting = new AbortController();
@@ -101,7 +101,7 @@ export class HostedActivation implements Activated {
     return this.#running === undefined;
   }
 
-  /** Resolves when its instance is closed. Never rejects. */
+  /** Resolves when the activation's instance is closed. Never rejects. */
   get closed(): Promise<void> {
     return this.#running ?? Promise.resolve();
   }
@@ -127,12 +127,12 @@ export class HostedActivation implements Activated {
     else this.#wake();
   }
 
-  /** Opens no instance before this resolves: another activation of the key is being closed. */
+  /** Opens no instance before `closed` resolves, because another activation of the key is still closing. */
   startAfter(closed: Promise<void>): void {
     this.#running = closed.then(() => this.#run());
   }
 
-  /** Closes the idle instance. A message that comes meanwhile opens it anew. */
+  /** Closes the idle instance. A message that arrives meanwhile opens a new instance. */
   passivate(): void {
     if (this.#life) finish(this.#life);
   }
@@ -170,7 +170,7 @@ export class HostedActivation implements Activated {
     this.#running ??= this.#run();
   }
 
-  /** Runs one life after the other while messages wait. */
+  /** While messages wait, opens an instance and serves them until the instance closes. */
   async #run(): Promise<void> {
     let failures = 0;
     while (this.#status === "staying" && this.#waiting.length + this.#deliveries.length > 0) {
@@ -233,7 +233,7 @@ export class HostedActivation implements Activated {
       life.giveUp();
     }
     await life.instance?.close(life.abandoned.signal);
-    // The instance has closed without answering these.
+    // Give back the calls that the instance has not answered before it closed.
     this.#giveBack();
     life.giveUp();
   }
@@ -271,7 +271,7 @@ export class HostedActivation implements Activated {
         (error: unknown): Answer => ({ refusal: this.#refuse(error, call) }),
       )
       .then((answer) => {
-        // Otherwise the call was returned, and its present holder answers it.
+        // If the entry has changed, the call was given back to its sender, and its next receiver answers it.
         if (this.#underWay.get(id) !== same) return;
         this.#underWay.delete(id);
         for (const { respond } of same) this.#host.answerRead(respond, answer);
@@ -313,7 +313,7 @@ export class HostedActivation implements Activated {
     const deadlineAt = this.#host.clock.now() + CALL_DEADLINE_MS_MAX;
     const { promise, resolve } = Promise.withResolvers<"done" | "given up" | Error>();
     this.#trying = life;
-    // A failed instance may leave it open for ever.
+    // A failed instance may never settle its promise, so `giveUp` can end this wait.
     life.giveUp = () => resolve("given up");
     this.#handle(life, delivery, id, deadlineAt).then(
       () => resolve("done"),
@@ -328,7 +328,7 @@ export class HostedActivation implements Activated {
     else if (this.#deliveries[0] === delivery) this.#failed(outcome);
   }
 
-  /** The first delivery has failed once more. Errors that pass by themselves are not counted. */
+  /** Records one more failed try of the first delivery. Temporary errors do not count as tries. */
   #failed(error: Error): void {
     const [delivery] = this.#deliveries;
     if (!delivery) return;
@@ -361,7 +361,7 @@ export class HostedActivation implements Activated {
     delivery.done();
   }
 
-  /** Ends early when a call comes, or when no message may come any more. */
+  /** Pauses before the next try. The pause ends early when a call arrives, or when the activation leaves or ends. */
   async #rest(failures: number): Promise<void> {
     this.#resting = new AbortController();
     await this.#host.clock.wait(mailPauseMs(failures), this.#resting.signal);

@@ -74,8 +74,8 @@ describe("hosted kinds on the bus", function () {
     await more(100);
     hosts.push(await world.host({ name: "third", clock: clocks[2] ?? systemClock }));
     await more(100);
-    // By its own clock the first was away for longer than its lease: it must ask before it answers, and take new
-    // shards.
+    // By its own clock, the first host was away for longer than its lease. So it must verify its ownership before it
+    // answers, and must take shards again.
     clocks[0]?.skip(20_000);
     await more(100);
     await hosts[1]?.stop();

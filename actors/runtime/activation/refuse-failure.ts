@@ -5,7 +5,7 @@ import { refusalOf } from "../bus/refusal.ts";
 import { inRequestOf } from "../lib/trace.ts";
 import type { IncomingCall } from "../shards/incoming.ts";
 
-/** Logs a fault with the request id of the message. Does not log a refusal. */
+/** Returns the refusal. Logs a fault with the request id of the message, but does not log a refusal. */
 export function refuseFailure(
   error: unknown,
   { message, trace }: Pick<IncomingCall, "message" | "trace">,

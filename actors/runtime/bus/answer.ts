@@ -1,16 +1,16 @@
-/** Answers the requests on one subject while the connection lasts: see `ask`. */
+/** Answers the requests on one subject while the connection lasts. A requester uses `ask`. */
 import type { Msg } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import type { Bus } from "./bus.ts";
 
 interface AnswerOptions {
-  /** One of the processes with the same queue answers each request. */
+  /** The queue group: one process of the group answers each request. */
   queue?: string;
 }
 
 /**
- * `answer` maps the payload of a request to that of its reply. If it throws or rejects, the error is logged and no
- * reply is sent. Returns a function that ends the answering.
+ * `answer` maps the payload of a request to the payload of its reply. If `answer` throws or rejects, the error is
+ * logged and no reply is sent. The returned function ends the subscription.
  */
 export type AnswerOn = (
   subject: string,
@@ -18,7 +18,10 @@ export type AnswerOn = (
   options?: AnswerOptions,
 ) => () => void;
 
-/** Answers go to inboxes alone: an asker could name a subject of a stream, which would store the answer. */
+/**
+ * Sends a reply only to an inbox. A requester could name a subject of a stream as its reply subject, and the stream
+ * would store the reply.
+ */
 function respond(msg: Msg, answer: string): void {
   if (msg.reply?.startsWith("_INBOX")) msg.respond(answer);
 }
@@ -36,7 +39,7 @@ export function answerOn(
       // An error thrown here would end the reader of the whole connection.
       try {
         const given = answer(msg.string());
-        // Most replies are ready at once, and keep their order.
+        // Most replies are ready without a wait. They are sent immediately, in the order of their requests.
         if (typeof given === "string") respond(msg, given);
         else given.then((text) => respond(msg, text)).catch(failed);
       } catch (thrown) {

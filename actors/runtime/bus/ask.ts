@@ -1,8 +1,11 @@
-/** Sends a request to a process that may be absent, and says whether it was. */
+/** Sends a request to a process that may be absent, and reports whether any process listened. */
 import { type Msg, NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "./bus.ts";
 
-/** `nobody`: no process listens on that subject. `silence`: one listens, and may have received the request or not. */
+/**
+ * `nobody`: no process listens on the subject. `silence`: no answer came, so a process may or may not have received
+ * the request.
+ */
 export type Asked = { answer: Msg } | "nobody" | "silence";
 
 export async function ask(
@@ -24,7 +27,7 @@ export async function ask(
   }
 }
 
-/** Publishes to the present listeners at once, and waits for nobody. */
+/** Publishes immediately to the current subscribers, without an acknowledgement. */
 export function tell(bus: Bus, subject: string, payload: string): void {
   if (!bus.isAway) bus.connection.publish(subject, payload);
 }

@@ -1,4 +1,7 @@
-/** Writes several messages to one stream as one, each fenced by a sequence: all of them are stored, or none is. */
+/**
+ * Writes several messages to one stream as one batch: the stream stores all of them or none. A sequence can fence
+ * each message.
+ */
 import { randomUUID } from "node:crypto";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, BUS_REQUEST_MS } from "../../../schemas/limits.ts";
@@ -9,13 +12,17 @@ export interface Write {
   subject: string;
   payload: string | Uint8Array;
   headers?: Readonly<Record<string, string>>;
-  /** The last sequence of `subject` (default: the written one) must be this, or nothing is written. */
+  /**
+   * Nothing is written unless the last sequence of `subject` (default: the subject of this write) equals `sequence`.
+   */
   expect?: { sequence: number; subject?: string };
 }
 
-// ADR-50 and nats-server's errors.json: 10071 wrong last sequence; 10164 the same while another write is under way.
+// Error codes from ADR-50 and nats-server's errors.json. 10071: wrong last sequence. 10164: wrong last sequence while
+// another write is in flight.
 const CONFLICTS = new Set([10071, 10164]);
-// 10077 too many messages or bytes in the stream; 10123 too many of the subject; 10023 and 10047 no room on the disk.
+// 10077: the stream has too many messages or bytes. 10123: the subject has too many messages. 10023 and 10047: the
+// server's disk has no space left.
 export const STORE_IS_FULL: ReadonlySet<number> = new Set([10077, 10123, 10023, 10047]);
 
 /** The stream refused the writes: nothing was written. */
@@ -30,7 +37,10 @@ export class WriteRefused extends Error {
   }
 }
 
-/** No answer came: the writes may be stored, now or later. Only a new fence decides. */
+/**
+ * No answer came, so the bus may store the writes, now or later. Only a write with a new fence makes the outcome
+ * certain.
+ */
 export class OutcomeUnknown extends Error {}
 
 interface Ack {
@@ -42,8 +52,9 @@ const batchPrefix = randomUUID();
 let batchCount = 0;
 
 /**
- * Stores all writes or none and returns the sequence of the last. At most BATCH_MESSAGES_MAX, one stream.
- * Rejects with WriteRefused or OutcomeUnknown. The library's own batch drops `expect` and `ttl` in silence (3.4.0).
+ * Stores all writes or none, and returns the sequence of the last one. Accepts at most BATCH_MESSAGES_MAX writes, all
+ * of one stream. Rejects with WriteRefused or OutcomeUnknown. The library's own batch (3.4.0) silently ignores
+ * `expect` and `ttl`.
  */
 export async function writeAtomically(
   bus: Bus,
@@ -51,13 +62,15 @@ export async function writeAtomically(
   timeoutMs = BUS_REQUEST_MS,
 ): Promise<number> {
   const { held } = bus.writeHold;
-  // A lease that is not renewed would cost its host all shards.
+  // Only writes that change actors wait while a backup pauses writes. If a host could not renew its lease, it would
+  // lose all its shards.
   if (held && !writes.every(({ subject }) => changesNoActor(subject))) await held;
   const last = writes.at(-1);
   if (!last) throw new Error("Cannot write to the bus: the batch is empty");
   const lastHeaders = headersOf(last);
   if (writes.length > 1) {
-    // The library would keep each part in memory until the connection is back, again for each attempt.
+    // While disconnected, the library would buffer each message of the batch, and buffer it again at each retry. So
+    // the write fails here.
     if (!bus.connected) {
       const cause = new BusLost("Cannot reach the bus: disconnected");
       throw new OutcomeUnknown(`Cannot write ${last.subject}`, { cause });
@@ -68,7 +81,8 @@ export async function writeAtomically(
       const written = write === last ? lastHeaders : headersOf(write);
       written.set("Nats-Batch-Id", id);
       written.set("Nats-Batch-Sequence", String(index + 1));
-      // If a message is lost on the way, the server misses it at the commit and stores nothing.
+      // No acknowledgement is needed for this message. If it is lost, the server detects the gap at the commit and
+      // stores nothing.
       if (write !== last) {
         bus.connection.publish(write.subject, write.payload, { headers: written });
       }
@@ -78,7 +92,10 @@ export async function writeAtomically(
   return askToStore(bus, last, { headers: lastHeaders, timeoutMs });
 }
 
-/** Stores any number of writes, in order, in as few batches as possible. The fence guards each batch as a whole. */
+/**
+ * Stores any number of writes, in their order, in as few batches as possible. The fence protects each batch, but the
+ * batches together are not atomic.
+ */
 export async function writeInBatches(
   bus: Bus,
   writes: Iterable<Write>,

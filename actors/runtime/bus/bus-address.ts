@@ -1,4 +1,4 @@
-/** Takes user and password out of the addresses of the bus, since the client library does not use them there. */
+/** Separates user and password from the URLs of the bus, because the client library ignores credentials in URLs. */
 
 interface BusAddress {
   servers: string[];
@@ -7,8 +7,9 @@ interface BusAddress {
 }
 
 /**
- * Options for `connect` from URLs separated by commas, as in `nats://user:password@host:4222`. All servers of a bus
- * share their users, so one URL with credentials is enough. Throws, without naming a secret, where two differ.
+ * Returns options for `connect` from URLs separated by commas, as in `nats://user:password@host:4222`. All servers of
+ * a bus have the same users, so one URL with credentials is enough. Throws if two URLs have different credentials;
+ * the error contains no secret.
  */
 export function readBusAddress(urls: string): BusAddress {
   const servers: string[] = [];
@@ -29,7 +30,7 @@ export function readBusAddress(urls: string): BusAddress {
   return { servers, ...credentials };
 }
 
-/** The same URLs for logs: with the user and without the password. */
+/** Returns the URLs in a form for logs: with the user and without the password. */
 export function withoutPasswords(urls: string): string {
   return urls.replace(/(\/\/[^/@:\s,]*):[^/@\s,]*@/g, "$1:…@");
 }

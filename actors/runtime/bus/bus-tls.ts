@@ -1,4 +1,4 @@
-/** TLS to the servers of the bus: the files, and errors of a connection in terms of our settings. */
+/** TLS to the servers of the bus: options for `connect`, and error messages that name our settings. */
 
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { AuthorizationError } from "@nats-io/transport-node";
@@ -13,9 +13,9 @@ export interface BusTls {
 }
 
 /**
- * Returns options for `connect`, or undefined if the server decides about TLS. A certificate must be valid for one of
- * the configured servers. The library (3.4.0) checks the certificate of a server with an IP address against
- * `localhost`.
+ * Returns options for `connect`, or undefined if the server decides about TLS. Accepts a server's certificate if it
+ * is valid for any of the configured servers. The library (3.4.0) would compare the certificate of a server with an
+ * IP address with `localhost`. It also discovers servers whose addresses the settings do not name.
  */
 export function tlsOptions(tls: BusTls | undefined, servers: readonly string[]) {
   const hosts = servers.map((server) => new URL(server).hostname.replace(/^\[|\]$/g, ""));

@@ -13,7 +13,7 @@ import { stopProcess } from "../../../scripts/testing/process-children.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus, type ReceivedMessage } from "./bus.ts";
 
-/** The library by itself gives up at the second refusal. */
+/** More refusals than the client library accepts by default: it stops at the second. */
 const REFUSALS = 3;
 
 describe("Bus", function () {
@@ -68,7 +68,7 @@ describe("Bus", function () {
     const killedAt = performance.now();
     await nats.kill();
     await until("the connection is away", () => !bus.connected);
-    // If the test stalls here, it is too late to observe this state.
+    // If the test was delayed before this line, the short disconnection has passed and cannot be observed.
     if (performance.now() - killedAt < BUS_CHANGE_MS) expect(bus.isMissing).to.equal(false);
     await until("it is missing", () => bus.isMissing);
     expect(performance.now() - killedAt).to.be.at.least(BUS_CHANGE_MS);

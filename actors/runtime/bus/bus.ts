@@ -33,7 +33,8 @@ import { WriteHold } from "./write-hold.ts";
 
 export interface BusOptions extends ConnectOptions {
   /**
-   * The listeners of all connections of this process to the same bus. Messages between them do not go by the server.
+   * The listeners of all connections of this process to the same bus. Messages between these connections do not go
+   * through the server.
    */
   listeners?: Listeners;
 }
@@ -57,11 +58,11 @@ export type BusRequest = Pick<Msg, "subject" | "data" | "string"> & {
 
 interface ListenOptions {
   /**
-   * While it returns false, messages of this process also go through the server, because another process may be their
-   * receiver.
+   * While this returns false, messages that this process publishes go through the server, because another process may
+   * be the receiver.
    */
   isHere?: () => boolean;
-  /** The server refuses the subscription. */
+  /** Called when the server refuses the subscription. */
   failed?: (error: Error) => void;
 }
 
@@ -71,7 +72,7 @@ export interface BusSubscription {
   drain(): Promise<void>;
 }
 
-/** The bus was away during a request: whether it was done is unknown. */
+/** The bus was unreachable during a request, so it is unknown whether the request was executed. */
 export class BusLost extends Error {}
 
 export { NO_MESSAGE_FOUND } from "./leader-answer.ts";
@@ -84,7 +85,7 @@ export class Bus {
   readonly inboxes: Inboxes;
   /** The layout of the data on this bus. A program sets it before it calls or hosts actors. */
   layout: DataLayout = FIRST_LAYOUT;
-  /** Readers of shards that begin at a time. */
+  /** Limits how many readers of shards start at the same time. */
   readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
   #connected = true;
   #lostAt = 0;
@@ -94,10 +95,10 @@ export class Bus {
   readonly #disconnected = new Set<() => void>();
   readonly #reconnected = new Set<() => void>();
   #outgoing: [subject: string, payload: string, options: PublishOptions | undefined][] = [];
-  /** Callbacks that may publish more in this turn. */
+  /** Callbacks to run at the end of this turn; they may publish more messages. */
   #gatherers: (() => void)[] = [];
   #isTurnEnding = false;
-  /** True in a turn whose messages must not overtake one that went to the server at once. */
+  /** True in a turn that called `publishFirst`: the other messages of the turn must not overtake its message. */
   #isServerFirst = false;
   readonly #listeners: Listeners;
   readonly #subscriptions = new Set<BusSubscription>();
@@ -105,7 +106,7 @@ export class Bus {
   static async connect(options: BusOptions): Promise<Bus> {
     const inboxes = inboxesOf(options.role);
     const connection = await connectTo(options);
-    // A request for the account would fail here while JetStream elects a leader.
+    // Skips the library's request for account information, which fails while JetStream elects a leader.
     const answering = { checkAPI: false, timeout: JETSTREAM_ANSWER_MS };
     const jetstream = await jetstreamManager(connection, answering);
     return new Bus(connection, jetstream, { ...options, inboxes });
@@ -135,14 +136,15 @@ export class Bus {
   }
 
   /**
-   * True when the connection has been lost for longer than a change of servers takes. Requests survive a short loss. If
-   * processes reported it, load balancers would leave all processes of a server at the same time without need.
+   * True when the connection has been lost for longer than a change of servers takes. Requests survive a shorter
+   * loss. If processes reported a shorter loss, load balancers would remove all processes of one server at the same
+   * time without need.
    */
   get isMissing(): boolean {
     return !this.#connected && performance.now() - this.#lostAt > BUS_CHANGE_MS;
   }
 
-  /** Id of the server that this connection is to. */
+  /** The id of the server to which this client is connected. */
   get server(): string {
     return this.connection.info?.server_id ?? "";
   }
@@ -151,7 +153,7 @@ export class Bus {
     return shardOf(address, this.layout.shards);
   }
 
-  /** How often the connection was lost. Whatever holds only while the connection lasts ends with each loss. */
+  /** Counts the losses of the connection. State that is valid for one connection only ends with each loss. */
   get disconnections(): number {
     return this.#disconnections;
   }
@@ -161,7 +163,7 @@ export class Bus {
     return !this.#connected || this.connection.isDraining() || this.connection.isClosed();
   }
 
-  /** Calls back whenever the connection is lost. */
+  /** Calls the listener at each loss of the connection. Returns a function that removes the listener. */
   onDisconnect(listener: () => void): () => void {
     this.#disconnected.add(listener);
     return () => this.#disconnected.delete(listener);
@@ -174,8 +176,9 @@ export class Bus {
   }
 
   /**
-   * Publishes at the end of this turn of the loop, with all other messages of the turn: a write to the socket costs as
-   * much as handling a message. While the bus is away, messages are dropped unless this process listens to them.
+   * Publishes at the end of this turn of the event loop, together with all other messages of the turn, because one
+   * write to the socket costs as much as handling one message. While the bus is away, only listeners in this process
+   * receive the messages.
    */
   publish(subject: string, payload: string, options?: PublishOptions): void {
     this.#outgoing.push([subject, payload, options]);
@@ -183,8 +186,8 @@ export class Bus {
   }
 
   /**
-   * Publishes at once and to the server alone. Other messages of this turn then go by the server too, behind it. So a
-   * process that receives one of those knows that every process, this one too, has received this message before.
+   * Publishes immediately, and only through the server. The other messages of this turn follow it through the server.
+   * So every process, including this one, receives this message before the others.
    */
   publishFirst(subject: string, payload: string): void {
     if (this.isAway) return;
@@ -194,8 +197,8 @@ export class Bus {
   }
 
   /**
-   * Calls back once, at the end of this turn of the loop, before its messages are published. The callback may publish
-   * more.
+   * Calls `gather` once, at the end of this turn of the event loop, before the messages of the turn are published.
+   * `gather` may publish more messages.
    */
   beforePublishing(gather: () => void): void {
     this.#gatherers.push(gather);
@@ -203,8 +206,8 @@ export class Bus {
   }
 
   /**
-   * Listens to all messages below `name`, which has two tokens. Messages of this process do not go by the server, so no
-   * other process that listens there receives them.
+   * Listens to all messages on subjects below `name`, which has two tokens. Messages from this process do not go
+   * through the server, so other processes that listen there do not receive them.
    */
   hearBelow(
     name: string,
@@ -215,17 +218,17 @@ export class Bus {
   }
 
   /**
-   * Answers all requests below `name`, which has two tokens. Requests of this process by `ask` do not go by the server.
-   * Both sides then share the same bytes, so neither may change them.
+   * Answers all requests on subjects below `name`, which has two tokens. Requests that this process sends with `ask`
+   * do not go through the server. Requester and responder then share the same bytes, so neither may change them.
    */
   answerBelow(name: string, answer: (question: BusRequest) => void): BusSubscription {
     return this.#listen(name, { answer, isHere: () => true });
   }
 
-  /** Sends a request; it does not go by the server where this process answers below the subject. */
+  /** Sends a request. The request does not go through the server if this process answers on its subject. */
   async ask(subject: string, data: Uint8Array = Empty): Promise<Uint8Array> {
     const { answer } = this.#listeners.get(firstTwoTokens(subject)) ?? {};
-    // A request that the server would refuse for its size goes to the server, which refuses it.
+    // A request that is too large goes to the server, which refuses it, even if this process would answer.
     const isSmall = data.length <= (this.connection.info?.max_payload ?? 0);
     if (!answer || !isSmall) return (await this.request(subject, data)).data;
     const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
@@ -250,16 +253,16 @@ export class Bus {
   }
 
   /**
-   * The newest message of a subject, from the stream's leader; a direct get may answer from the past. Rejects with
-   * BusLost when the connection is lost meanwhile.
+   * Reads the newest message of a subject from the stream's leader, because a direct get may return an older message.
+   * Rejects with BusLost if the connection is lost meanwhile.
    */
   readLast(stream: string, subject: string): Promise<StoredMsg | undefined> {
     return this.#readOfLeader(stream, { last_by_subj: subject });
   }
 
   /**
-   * The subjects that a stream holds, from its leader. A listing that takes several requests may miss messages that
-   * move meanwhile.
+   * Lists the subjects that a stream holds, from its leader. A listing that takes several requests may miss subjects
+   * if the stream changes meanwhile.
    */
   async subjectsOf(stream: string, filter: string): Promise<string[]> {
     const { state } = await this.whileConnected(() =>
@@ -274,15 +277,13 @@ export class Bus {
     return (await this.jetstream.direct.getMessage(stream, query)) ?? undefined;
   }
 
-  /** The same, from the stream's leader. */
+  /** Reads the same message as `readNext`, but from the stream's leader. */
   readNextOfLeader(stream: string, filter: string, from: number): Promise<StoredMsg | undefined> {
     const query = { seq: from, next_by_subj: filter };
     return this.#readOfLeader(stream, query);
   }
 
-  /**
-   * Runs the request, but rejects with BusLost at once while the bus is away, or when the connection is lost meanwhile.
-   */
+  /** Runs the request. Rejects with BusLost immediately if the bus is away, or as soon as the connection is lost. */
   whileConnected<T>(ask: () => Promise<T>): Promise<T> {
     if (!this.#connected) return Promise.reject(new BusLost("Cannot reach the bus: disconnected"));
     return new Promise((resolve, reject) => {
@@ -292,12 +293,15 @@ export class Bus {
     });
   }
 
-  /** Flushes and closes. Handlers that still run lose their answers, so wait for them first. */
+  /**
+   * Flushes and closes the connection. Handlers that still run can send no answer afterwards, so wait for them first.
+   */
   async close(): Promise<void> {
     for (const listening of this.#subscriptions) listening.close();
     if (this.connection.isClosed()) return;
     this.#publishAll();
-    // A drain against a bus that is away would wait for ever; against one that goes away meanwhile it fails.
+    // While disconnected, a drain would wait for ever, so there is none. A drain fails if the connection is lost
+    // meanwhile.
     if (this.#connected) await this.connection.drain().catch(() => {});
     await this.connection.close();
   }

@@ -17,14 +17,14 @@ export interface ConnectOptions {
   credentials?: string;
   /** NKey seed of the user, instead of a password. */
   nkey?: string;
-  /** The role of this user. Its answers arrive on subjects that no other role may subscribe to. */
+  /** The role of this user. Answers to the user's requests arrive on subjects that no other role may subscribe to. */
   role?: string;
   tls?: BusTls;
   /** Shown by `nats server report connections`. */
   name: string;
 }
 
-/** Rejects with one line that names the servers but no password. */
+/** Connects to the bus. Rejects with one line that names the servers but no password. */
 export async function connectTo(login: ConnectOptions): Promise<NatsConnection> {
   const { servers, ...password } = readBusAddress(login.url);
   const tls = tlsOptions(login.tls, servers);
@@ -46,7 +46,7 @@ export async function connectTo(login: ConnectOptions): Promise<NatsConnection> 
     pingInterval: 2_000,
     maxPingOut: 2,
     timeout: BUS_CONNECT_MS,
-    // A stack trace for each request would cost a third of the requests.
+    // A stack trace for each request would reduce the requests per second by a third.
     noAsyncTraces: true,
   }).catch((cause: unknown) => {
     const at = servers.join(",");

@@ -16,7 +16,7 @@ export async function untilLeaderAnswers(
       return (await read()) ?? undefined;
     } catch (error) {
       if (error instanceof JetStreamApiError && error.code === NO_MESSAGE_FOUND) return undefined;
-      // A stream without a leader does not answer, and its next leader has not received the request.
+      // Repeat the read: a stream without a leader does not answer, and its next leader has not received the request.
       if (!(error instanceof TimeoutError) || performance.now() > giveUpAt) throw error;
     }
   }

@@ -30,7 +30,7 @@ describe("live updates", function () {
   });
 
   const show = (key: string, text: string, { note = true, characters = 0 } = {}) =>
-    // A nats-server that was killed may take its time to come back, and the shards then.
+    // The long deadline allows a killed nats-server, and then the shards, time to come back.
     world.client.call(probe, key, "show", { text, note, characters }, { deadlineMs: 60_000 });
 
   it("subscribe() misses no later update and keeps their order, with or without changes of state", async () => {
@@ -126,14 +126,14 @@ describe("live updates", function () {
   });
 
   it("a kind without live updates cannot be watched", async () => {
-    // The cast permits what the compiler refuses.
+    // The cast lets the test watch a kind without live updates, which the compiler would refuse.
     const silent = tally as Contract as typeof probe;
     const watched = live.subscribe(silent, "a", leaving.signal);
     const failure = await watched.catch((error: Error) => error.message);
     expect(failure).to.include("it shows nothing");
   });
 
-  /** The newest commit that changed the actor, as its host's journal holds it. */
+  /** Reads the newest commit that changed the actor from the journal of its host. */
   const committed = async (key: string) => {
     const { journalStream, journals } = world.subjects;
     const message = await world.bus.readLast(journalStream, journals);
@@ -145,7 +145,7 @@ describe("live updates", function () {
   };
 });
 
-/** The next updates, without an end of the iteration. */
+/** Takes the next updates without ending the iteration. */
 async function take<T>(updates: AsyncIterable<LiveUpdate<T>>, number: number) {
   const iterator = updates[Symbol.asyncIterator]();
   const taken: LiveUpdate<T>[] = [];

@@ -6,7 +6,10 @@ import { parseJson } from "../../../schemas/parse-json.ts";
 import { addressOf, liveSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "./bus.ts";
 
-/** Updates buffered for a slow watcher. Past it, the watcher learns that updates are missing and reads the state. */
+/**
+ * Limits the updates that are buffered for a slow subscriber. Past this limit the oldest update is dropped, and the
+ * subscriber learns that updates are missing.
+ */
 export const LIVE_UPDATES_KEPT = 64;
 
 /** `missed`: updates may be missing at this place; a subscriber that needs all of them reads the actor's state. */
@@ -14,9 +17,9 @@ export type LiveUpdate<T> = { value: T } | { missed: true };
 
 export interface LiveUpdates {
   /**
-   * Subscribes to a key until the signal aborts or the iteration ends. A reader that reads the actor's state after
-   * this has resolved misses no update in between, but may see again what that state shows. Keeps the latest
-   * LIVE_UPDATES_KEPT for a slow reader. Rejects with ActorError `unavailable` where the bus is away.
+   * Subscribes to the updates of a key until the signal aborts or the iteration ends. A reader that reads the actor's
+   * state after this has resolved misses no update, but may receive updates that this state already contains. Keeps
+   * the latest LIVE_UPDATES_KEPT updates for a slow reader. Rejects with ActorError `unavailable` if the bus is away.
    */
   subscribe<M extends Messages, L extends z.ZodType>(
     contract: Contract<M, L>,
@@ -43,8 +46,8 @@ export class BusLiveUpdates implements LiveUpdates {
     const subscription = connection.subscribe(liveSubject(addressOf(kind, key)), {
       callback: (error, msg) => {
         const read = error ? undefined : schema.safeParse(parseJson(msg.string()));
-        // A newer host may send updates that this process does not know. An empty text says that an update was too
-        // large.
+        // Report a missed update for an unknown update of a newer host, and for an empty text, which means that the
+        // update was too large.
         updates.push(read?.success ? { value: read.data } : { missed: true });
       },
     });
@@ -91,7 +94,7 @@ class LatestUpdates<T> {
     this.#changed.resolve();
   }
 
-  /** Until it has ended; `leave` is called when nobody reads any more. */
+  /** Yields the updates until the queue has ended. Calls `leave` when the reader stops reading. */
   async *read(leave: () => void): AsyncGenerator<LiveUpdate<T>, void, undefined> {
     try {
       while (!this.#ended) {

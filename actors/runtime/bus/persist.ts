@@ -1,4 +1,7 @@
-/** Repeats a request to the bus for a while until it is answered. Only for requests that may be done twice. */
+/**
+ * Repeats a request to the bus for a limited time until the bus answers it. Use it only for requests that may be
+ * executed twice.
+ */
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -8,8 +11,8 @@ import { OutcomeUnknown } from "./atomic-batch.ts";
 import { BusLost } from "./bus.ts";
 
 /**
- * Rejects in the end with ActorError `unavailable`, at once with an error that does not pass by itself, or with the
- * signal's reason.
+ * Rejects after CALL_DEADLINE_MS with ActorError `unavailable`. Rejects immediately with an error that is not
+ * temporary, or with the signal's reason.
  */
 export async function persist<T>(
   clock: Clock,

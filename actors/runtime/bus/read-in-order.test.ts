@@ -8,7 +8,7 @@ import { isSingleServer, readInOrder } from "./read-in-order.ts";
 
 const SUBJECT = "mail.0.counter.a";
 
-/** Reads as a shard's reader does: from where it was, as often as it takes. */
+/** Reads as the reader of a shard does: after each interruption it continues with the next message. */
 function startReading(world: World, read: number[], signal: AbortSignal) {
   return (async () => {
     let lost = 0;
@@ -67,8 +67,8 @@ describe("readInOrder", function () {
     const client = world.bus.jetstream.jetstream();
     for (let number = 1; number <= 3; number++) await client.publish(SUBJECT, String(number));
     let unheard = 3;
-    // The server answers requests to a consumer that is gone as a server of a cluster does before it knows the
-    // consumer.
+    // Deletes the consumer: the server then answers as a server of a cluster does that does not know the consumer
+    // yet.
     const get: typeof client.consumers.get = async (...asked) => {
       const consumer = await client.consumers.get(...asked);
       if (unheard > 0) await consumer.delete();

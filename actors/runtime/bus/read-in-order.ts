@@ -1,4 +1,4 @@
-/** Reads messages of a stream one after the other, with none left out, for as long as the connection holds. */
+/** Reads the messages of a stream in their order and without gaps, while the connection lasts. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream";
 import { nuid } from "@nats-io/transport-node";
@@ -21,39 +21,42 @@ interface ReadOptions {
   stream: string;
   /** The consumer's name in operators' tools. Readers that share a name share the messages between them. */
   name: string;
-  /** The messages to read, and where to begin. */
+  /** Selects the messages to read, and where to start. */
   select: Omit<Partial<OrderedConsumerOptions>, "name_prefix">;
-  /** Messages the client library holds ahead. */
+  /** How many messages the client library buffers ahead of the reader. */
   prefetch: number;
   signal: AbortSignal;
-  /** Bounds how many readers begin at a time: of thousands at once, many would get no answer in time. */
+  /** Limits how many readers start at the same time. If thousands start together, many get no answer in time. */
   starts?: Semaphore | undefined;
-  /** The reading has begun; `pending` messages are there. */
+  /** Called when the reading has begun. `pending` counts the messages that are stored and not read yet. */
   started?: (pending: number) => void;
 }
 
-/** Pauses before the first pull of a consumer that replaces one which no server knew. */
+/** Limits of the pause before the first pull of a new consumer, if no server knew the previous consumer. */
 const UNHEARD_PAUSE_MS = 5;
 const UNHEARD_PAUSE_MS_MAX = 250;
 
 /**
- * Ends when the signal aborts or when the server of the consumer falls silent; throws BusLost when the connection was
- * lost. The reader then begins anew: where the server has forgotten the consumer, the library would make almost no
- * progress until heartbeats are missed (3.4.0).
+ * Ends when the signal aborts or when the consumer's server stops answering. Throws BusLost if the connection was
+ * lost. The caller then starts to read again: if the server has removed the consumer, the library would make almost
+ * no progress until it misses heartbeats (3.4.0).
  */
 export async function* readInOrder(
   bus: Bus,
   options: ReadOptions,
 ): AsyncGenerator<JsMsg, void, undefined> {
   let pauseMs = 0;
-  // In a cluster the answer that a consumer was made may arrive before this server knows where to route its requests,
-  // because the two travel on different connections. The first pull then has no responders (nats-server 2.15.2).
+  // In a cluster, the answer that confirms a new consumer may arrive before this server can route requests to the
+  // consumer, because answers and routes travel on different connections. The first pull then has no responders
+  // (nats-server 2.15.2), and the loop tries another consumer.
   while (yield* readOnce(bus, options, pauseMs)) {
     pauseMs = Math.min(Math.max(UNHEARD_PAUSE_MS, 2 * pauseMs), UNHEARD_PAUSE_MS_MAX);
   }
 }
 
-/** Returns true where no server routed the first pull to the consumer, so that nothing was read. */
+/**
+ * Reads with one consumer. Returns true if no server routed the first pull to the consumer, so that nothing was read.
+ */
 async function* readOnce(
   bus: Bus,
   { stream, name, select, prefetch, signal, starts, started }: ReadOptions,

@@ -56,7 +56,7 @@ describe("InvalidInput", () => {
       "/byName/a~1b~0c",
     ]);
     expect(refusal.message).to.match(/^Cannot read greet: \/list\/1: /);
-    // The whole document is the empty pointer.
+    // The pointer of the whole document is empty.
     expect(invalid(z.object({}), 1).refusal.details.faults?.[0]?.pointer).to.equal("");
   });
 

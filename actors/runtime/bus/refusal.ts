@@ -1,19 +1,22 @@
 /**
- * Distinguishes refusals, which a caller can act on, from faults, which are ours, and carries refusals over the bus.
+ * Distinguishes refusals, to which a caller can react, from faults of the platform, and encodes refusals for the bus.
  */
 import { headers, type MsgHdrs } from "@nats-io/transport-node";
 import type { ZodError } from "zod";
 import { ActorError, ERRORS, type ErrorCode, type ErrorDetails } from "../../../schemas/errors.ts";
 import { FAULT_CHARS_MAX, FAULTS_MAX } from "../../../schemas/limits.ts";
 
-/** The refusal that an error stands for, or undefined for a fault. A ZodError here concerns the input of a message. */
+/** Returns the refusal that an error stands for, or undefined if the error is a fault. */
 export function refusalOf(error: unknown): ActorError | undefined {
   if (error instanceof ActorError) return error;
   if (error instanceof InvalidInput) return error.refusal;
   return undefined;
 }
 
-/** The input of a message that its schema refuses. Other ZodErrors concern our own values and are faults. */
+/**
+ * An error for the input of a message that its schema refuses. Any other ZodError concerns the platform's own values
+ * and is a fault.
+ */
 export class InvalidInput extends Error {
   readonly refusal: ActorError;
 
@@ -28,15 +31,18 @@ export class InvalidInput extends Error {
   }
 }
 
-/** RFC 6901 section 3: `~` and `/` have another meaning there. */
+/** Escapes `~` and `/`, which have a special meaning in a JSON pointer (RFC 6901 section 3). */
 const pointerToken = (name: PropertyKey) =>
   `/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
-// Both name parts of the caller's input, which may be as long as a message.
+// Pointers and messages of faults can contain parts of the caller's input, which may be as long as a message.
 const shortened = (text: string) =>
   text.length > FAULT_CHARS_MAX ? `${text.slice(0, FAULT_CHARS_MAX)}…` : text;
 
-/** A refusal as an answer on the bus: headers of ADR-32, so that any NATS tool sees an error, and the whole as JSON. */
+/**
+ * Encodes a refusal as an answer on the bus: headers of ADR-32, so that any NATS tool shows an error, and the
+ * complete refusal as JSON.
+ */
 export function encodeRefusal(error: ActorError): { headers: MsgHdrs; payload: string } {
   const { code, message, details } = error;
   const built = headers();

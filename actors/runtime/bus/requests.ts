@@ -28,7 +28,7 @@ interface AskOptions {
 export class Requests {
   readonly #connection: NatsConnection;
   readonly #inbox: string;
-  /** By the last token of where it is answered. */
+  /** Open requests by the last token of their reply subject. */
   readonly #asked = new Map<number, Asked>();
   #lastNumber = 0;
 
@@ -43,7 +43,10 @@ export class Requests {
     });
   }
 
-  /** Rejects with the library's RequestError where nobody listens, TimeoutError, and what `rejectAll` is given. */
+  /**
+   * Sends a request. Rejects with the library's RequestError if nobody listens, with TimeoutError, or with the error
+   * that `rejectAll` is given.
+   */
   ask(subject: string, payload: string | Uint8Array, options: AskOptions): Promise<Msg> {
     return new Promise((resolve, reject) => {
       const take = (answer: Msg) => {

@@ -11,7 +11,8 @@ export class WriteHold {
 
   constructor(connection: NatsConnection) {
     connection.subscribe(HOLD_SUBJECT, {
-      // A user of the bus that may not subscribe to this subject writes nothing that a pause concerns.
+      // Ignore the error of a user that may not subscribe to this subject. Such a user makes no writes that a pause
+      // concerns.
       callback: (error, message) => {
         if (!error) this.#begin(Number(message.string()));
       },
@@ -24,7 +25,7 @@ export class WriteHold {
     return this.#hold?.ended.promise;
   }
 
-  /** The pause expires by itself, so a dead backup blocks nobody. */
+  /** Starts or ends the pause. A pause has a time limit, so a backup that dies blocks nobody. */
   #begin(ms: number): void {
     const ended = this.#hold?.ended ?? Promise.withResolvers<void>();
     clearTimeout(this.#hold?.timer);

@@ -103,7 +103,7 @@ describe("BusActorClient", function () {
       const stub = world.bus.connection.subscribe(callSubject(shardOf(address), address), {
         callback: (_, message) => {
           numbers.push(message.json<{ number: number }>().number);
-          // The first try is taken and never answered; of the second nothing is known.
+          // The first try gets no answer. The second is refused as busy, so the effect of the first is still unknown.
           if (numbers.length === 1) return;
           if (numbers.length > 2) message.respond('{"count":1}');
           else {
@@ -116,14 +116,14 @@ describe("BusActorClient", function () {
       expect(await increment("busy")).to.deep.equal({ count: 1 });
       expect(performance.now() - startedAt).to.be.above(CALL_TRY_MS);
       expect(new Set(numbers).size).to.equal(1);
-      // More where this process stands still before it hears the second.
+      // There are more than three tries if this process stalls before it receives the answer to the second.
       expect(numbers.length).to.be.at.least(3);
       stub.unsubscribe();
     });
 
     it("call() that waits for its next try retries when the shard has an owner; one that was just sent does not", async () => {
       await using other = await startWorld({ definitions: [counterActor] });
-      // By this clock no try lasts too long, and a pause ends by nothing but news.
+      // With this clock no try times out. A pause ends only when the client learns of the shard's owner.
       const clock = {
         ...systemClock,
         monotonic: () => 0,
@@ -146,7 +146,7 @@ describe("BusActorClient", function () {
       await until("one is heard", () => silent.getReceived() === 1);
       await other.host();
       expect(await paused).to.deep.equal({ count: 1 });
-      // The message is not delivered a second time: the host answers only this call.
+      // The first call to this actor is not sent again, so the host has only this call.
       expect(await add("silent")).to.deep.equal({ count: 1 });
       leaving.abort();
       expect(await underWay).to.include({ code: "cancelled" });
@@ -154,7 +154,7 @@ describe("BusActorClient", function () {
 
     it("call() that the shard's former owner left unanswered goes to the new owner at once", async () => {
       await using other = await startWorld({ definitions: [counterActor] });
-      // No call is sent again because it waits for long.
+      // With this clock no call is sent again because it has waited for too long.
       const client = await other.newClient({ clock: new HoldingClock(CALL_SWEEP_MS) });
       const address = addressOf("counter", "a");
       const former = other.bus.connection.subscribe(callSubject(shardOf(address), address), {

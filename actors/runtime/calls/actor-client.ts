@@ -35,32 +35,37 @@ import { runTask, type TaskRun } from "../tasks/task-client.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
 import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from "./call-wire.ts";
 
-/** How long one try waits for a host that may stand still, before the call is sent again under the same id. */
+/**
+ * How long one try waits for an answer. Then the call is sent again under the same id, because the host may be
+ * suspended.
+ */
 export const CALL_TRY_MS = 1_500;
-/** Calls a client may have in flight; past it they are refused. */
+/** Limits the calls that a client may have in flight. Further calls are refused. */
 export const CLIENT_CALLS_MAX = 16_384;
 /**
- * The first pause before a call is sent again to a shard that changes its owner. A call that was sent longer ago is
- * sent again when a new owner opens the shard.
+ * The first pause before a call is sent again to a shard whose owner changes. When a new owner opens the shard, the
+ * client also sends the calls again that were sent at least this long ago.
  */
 export const CALL_RETRY_MS = 5;
-/** How often a client looks for calls past their time: a hundredth of the default deadline. */
+/**
+ * Interval at which a client looks for calls whose deadline or try has expired: a hundredth of the default deadline.
+ */
 export const CALL_SWEEP_MS = 100;
 
 export type { TaskRun } from "../tasks/task-client.ts";
 
 export interface CallOptions {
-  /** How long to wait in all, over every try. Default: CALL_DEADLINE_MS. */
+  /** Time limit of all tries together. Default: CALL_DEADLINE_MS. */
   deadlineMs?: number;
-  /** Aborts when the caller leaves. The call may have its effect all the same. */
+  /** Aborts when the caller stops waiting. The call may still have its effect. */
   signal?: AbortSignal;
 }
 
 export interface ActorClient {
   /**
-   * Sends a message that is answered, as often as it takes; it has its effect at most once. Rejects with the actor's
-   * refusal, or with ActorError `unavailable` (no answer by the deadline, so its effect is unknown), `busy`,
-   * `body_too_large` or `cancelled`.
+   * Sends a message and waits for its reply. The client repeats the message until it is answered, but the message has
+   * its effect at most once. Rejects with the actor's refusal, or with ActorError `unavailable` (no answer by the
+   * deadline, so the effect is unknown), `busy`, `body_too_large` or `cancelled`.
    */
   call<M extends Messages, N extends Calls<M>>(
     contract: Contract<M>,
@@ -70,7 +75,10 @@ export interface ActorClient {
     options?: CallOptions,
   ): Promise<Reply<M[N]>>;
 
-  /** Sends a message that is not answered. Resolves when it is durable; it will have its effect once. */
+  /**
+   * Sends a message that has no reply. Resolves when the message is durable; the message will then have its effect
+   * once.
+   */
   send<M extends Messages, N extends Sends<M>>(
     contract: Contract<M>,
     key: string,
@@ -79,9 +87,10 @@ export interface ActorClient {
   ): Promise<void>;
 
   /**
-   * Queues a task for a worker and waits until it is done. `key` names its subject. Resolves with the reply; the bytes
-   * follow. Rejects with the worker's refusal, `queue_full` at once, `unavailable`, `deadline_exceeded` or `cancelled`.
-   * Aborting the signal takes the task back, also while bytes flow.
+   * Queues a task for a worker and waits until the task is done. `key` names the thing that the task works on.
+   * Resolves with the reply; the bytes follow. Rejects with the worker's refusal, immediately with `queue_full`, or
+   * with `unavailable`, `deadline_exceeded` or `cancelled`. If the signal aborts, the task is cancelled, even while
+   * its bytes arrive.
    */
   run<M extends TaskMessages, N extends Calls<M>>(
     contract: TaskContract<M>,
@@ -107,7 +116,7 @@ interface Pending {
   givesUpAt: number;
   sentAt: number;
   retryMs: number;
-  /** Ends the wait for its next try; absent while it is under way. */
+  /** Ends the pause before the next try; undefined while a try is in progress. */
   pause: AbortController | undefined;
   /** The number of the batch that it was sent in last. */
   batch: number;
@@ -136,7 +145,7 @@ export class BusActorClient implements ActorClient {
     this.#inbox = `${bus.inboxes.answers}.${this.#client}`;
     this.#batches = new CallBatches(bus, this.#inbox);
     bus.hearBelow(this.#inbox, (heard) => this.#receive(heard));
-    // Calls and answers that were under way are lost.
+    // Calls and answers in flight were lost with the connection, so send all unanswered calls again.
     bus.onReconnect(() => {
       for (const pending of this.#pending.values()) {
         if (pending.pause) pending.pause.abort(OVER);
@@ -249,7 +258,7 @@ export class BusActorClient implements ActorClient {
   #send(pending: Pending): void {
     const { address, shard, number, message, input, deadlineAt } = pending;
     pending.sentAt = this.#clock.monotonic();
-    // A message that is published while the bus is away is dropped; the reconnection sends it again.
+    // While the bus is away, a published message would be dropped. The reconnection sends this call again.
     if (this.#bus.isAway) return;
     const [settled = number] = this.#unsettled.get(address) ?? [];
     const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
@@ -263,7 +272,7 @@ export class BusActorClient implements ActorClient {
     pending.tries += 1;
     if (!pending.trace?.traceparent) pending.batch = this.#batches.add(address, number, payload);
     else {
-      // A message with headers cannot be joined with others.
+      // A message with trace headers cannot be joined with others, so it is sent alone.
       this.#bus.publish(callSubject(shard, address), payload, {
         reply: `${this.#inbox}.${number}`,
         headers: traceHeaders(pending.trace),
@@ -282,13 +291,16 @@ export class BusActorClient implements ActorClient {
         if (answered) this.#take(answered, answer);
       }
     } else {
-      // An answer to the whole message: nobody owned the shard, or the message cannot be read.
+      // This answer concerns all calls of the message: nobody owned the shard, or the message cannot be read.
       const answer = readAnswer(heard);
       for (const sent of this.#sentIn(batchNumber(token))) this.#take(sent, answer);
     }
   }
 
-  /** The waiting calls of a batch. All went to one actor, which the first call names while it waits. */
+  /**
+   * Yields the waiting calls of a batch. All of them went to one actor. While the first call waits, it names this
+   * actor, so that only the actor's calls are searched.
+   */
   *#sentIn(batch: number): Generator<Pending> {
     const first = this.#pending.get(batch);
     const numbers = first ? this.#unsettled.get(first.address) : this.#pending.keys();
@@ -304,14 +316,16 @@ export class BusActorClient implements ActorClient {
       if (pending.trace) recordCall(pending);
       pending.resolve(answer.reply);
     } else if ("misdirected" in answer) this.#sendLater(pending);
-    // The refusal is of this try alone. An earlier try may have had its effect, and then its reply is still there.
+    // The refusal concerns this try only. An earlier try may have had its effect; then the actor still keeps the
+    // reply, and another try gets it.
     else if (isPassing(answer.refusal) && pending.tries > 1) this.#sendLater(pending);
     else this.#refuse(pending, answer.refusal);
   }
 
   /**
-   * The shard has a new owner. The calls that were sent before may be lost: the former owner has died, or a server of
-   * the cluster still routed them to the former owner. Those that were sent just now are probably with the new owner.
+   * Called when the shard has a new owner. Calls that were sent earlier may be lost: the former owner has died, or a
+   * server of the cluster still routed them to the former owner. Calls that were sent just now have probably reached
+   * the new owner.
    */
   #resend(shard: number): void {
     const now = this.#clock.monotonic();
@@ -325,7 +339,7 @@ export class BusActorClient implements ActorClient {
   }
 
   #sendLater(pending: Pending): void {
-    // The answer belongs to an earlier try; the pause is under way.
+    // The answer belongs to an earlier try. The pause before the next try has already begun.
     if (pending.pause) return;
     const pauseMs = pending.retryMs;
     pending.retryMs = Math.min(pauseMs * 2, CALL_RETRY_MS_MAX);
@@ -337,7 +351,7 @@ export class BusActorClient implements ActorClient {
     });
   }
 
-  /** While calls wait: gives up those past their deadline, and sends calls again that a frozen host may hold. */
+  /** While calls wait, refuses calls past their deadline, and sends calls again that a suspended host may hold. */
   async #sweep(): Promise<void> {
     this.#sweeping = true;
     while (this.#pending.size > 0) {

@@ -19,7 +19,7 @@ describe("calls of one turn", function () {
   let client: BusActorClient;
   before(async () => {
     world = await startWorld({ definitions: [counterActor, probeActor] });
-    // By its clock no try lasts too long, so nothing is sent again for want of an answer.
+    // With this clock no try times out, so no call is sent again because its answer is late.
     client = new BusActorClient(world.bus, { ...systemClock, monotonic: () => 0 });
   });
   after(() => world[Symbol.asyncDispose]());
@@ -27,7 +27,7 @@ describe("calls of one turn", function () {
   const increment = (key: string) => client.call(counter, key, "increment", { by: 1 });
   const several = (count: number, key: string) =>
     Promise.all(Array.from({ length: count }, () => increment(key)));
-  /** How many calls each message to the actor holds. */
+  /** Records how many calls each message to the actor holds. */
   async function watch(kind: string, key: string) {
     const address = addressOf(kind, key);
     const sizes: number[] = [];

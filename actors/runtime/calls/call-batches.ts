@@ -1,22 +1,25 @@
 /**
- * Joins the calls of a client to one actor that leave in the same turn of the loop, and answers of the same turn, as
- * JSON-RPC 2.0's batches do. A message costs the bus far more than its bytes.
+ * Joins the calls that a client sends to one actor in the same turn of the event loop into one message, and joins the
+ * answers likewise, as the batches of JSON-RPC 2.0 do. Each message costs the bus far more than its bytes do.
  */
 import { CALL_BATCH_MAX } from "../../../schemas/limits.ts";
 import { callSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 
-/** Bytes of joined calls or answers; larger ones go alone. */
+/** Limits the bytes of joined calls or answers. A larger call or answer is sent alone. */
 export const CALL_BATCH_BYTES_MAX = 192 * 1024;
 
 interface CallBatch {
-  /** The number of its first call, which names the subject of its answers. */
+  /** The number of the batch's first call, which names the subject of the batch's answers. */
   number: number;
   texts: string[];
   chars: number;
 }
 
-/** The last token of the subject that a batch is answered on. For a single call that token is its number. */
+/**
+ * Returns the last token of the subject on which a batch is answered. For a single call this token is the number of
+ * the call.
+ */
 const batchToken = (number: number) => `b${number}`;
 
 export const isBatchToken = (token: string) => token.startsWith("b");
@@ -34,7 +37,7 @@ export class CallBatches {
     this.#inbox = inbox;
   }
 
-  /** The call, as JSON text, leaves at the end of this turn. Returns the number of its batch. */
+  /** Adds a call, as JSON text, to a batch that is sent at the end of this turn. Returns the number of the batch. */
   add(address: string, number: number, text: string): number {
     if (this.#open.size === 0) this.#bus.beforePublishing(() => this.#publishAll());
     const open = this.#open.get(address);
@@ -75,7 +78,7 @@ export class BatchAnswers {
     this.#inbox = inbox;
   }
 
-  /** The answer, as JSON text, leaves at the end of this turn. */
+  /** Adds an answer, as JSON text, which is sent at the end of this turn. */
   add(text: string): void {
     if (this.#texts.length === 0) this.#bus.beforePublishing(() => this.#publish());
     else if (!hasRoomFor(this.#texts.length, this.#chars + text.length)) this.#publish();
@@ -94,5 +97,5 @@ const arrayOf = (texts: readonly string[]) => `[${texts.join()}]`;
 
 const hasRoomFor = (texts: number, chars: number) =>
   texts < CALL_BATCH_MAX && chars <= CALL_BATCH_CHARS_MAX;
-/** A character is three bytes of UTF-8 at most. */
+/** A character of a JavaScript string takes at most three bytes in UTF-8. */
 const CALL_BATCH_CHARS_MAX = CALL_BATCH_BYTES_MAX / 3;

@@ -8,10 +8,13 @@ import { REQUEST_HEADER, traceOf } from "../lib/trace.ts";
 import type { Answer, IncomingCall } from "../shards/incoming.ts";
 import { BatchAnswers } from "./call-batches.ts";
 
-/** Characters of a message's name: it comes back in answers, headers and logs. */
+/** Limits the characters of a message's name, because answers, headers and logs repeat the name. */
 const MESSAGE_NAME_CHARS_MAX = 128;
 
-/** `client`, `number` and `settled` name the call among those of its client (RememberedReplies). */
+/**
+ * `client` and `number` identify the call. The client no longer waits for its calls below `settled`
+ * (RememberedReplies).
+ */
 const CallMessage = z.object({
   message: z.string().max(MESSAGE_NAME_CHARS_MAX),
   input: z.unknown().default({}),
@@ -24,7 +27,7 @@ const CallMessage = z.object({
 });
 export type CallMessage = z.input<typeof CallMessage>;
 
-/** HTTP's "Misdirected Request", in the error code header of an answer. */
+/** HTTP status 421, "Misdirected Request", in the error code header of an answer. */
 const MISDIRECTED_CODE = "421";
 /** The answer of a host that does not own the key: the caller sends the call again. */
 const MISDIRECTED = encodeMisdirected();
@@ -32,7 +35,7 @@ const MISDIRECTED = encodeMisdirected();
 /** An answer as the caller receives it. `misdirected`: no host has taken the call, so it is sent again. */
 export type CallAnswer = { reply: unknown } | { refusal: ActorError } | { misdirected: true };
 
-/** Reads the calls of a message: one, or an array of them. Calls that cannot be read are answered here. */
+/** Reads the calls of a message: one call, or an array of calls. Refuses calls that cannot be read. */
 export function readCalls(bus: Bus, heard: ReceivedMessage, now: number): IncomingCall[] {
   const common = { now, trace: traceOf(heard.headers) };
   let sent: unknown;
@@ -60,7 +63,7 @@ function readCall(
   { now, trace }: { now: number; trace: IncomingCall["trace"] },
   respond: IncomingCall["respond"],
 ): IncomingCall | undefined {
-  // Our own clients send this shape at tens of thousands a second: a full parse is for the others.
+  // Our own clients send tens of thousands of calls of this shape per second. Only other calls get a full parse.
   const read = isOwnCall(sent) ? sent : CallMessage.safeParse(sent).data;
   if (!read) {
     const expected = 'expected JSON like {"message":"<name>","input":{}}';
@@ -78,7 +81,10 @@ function readCall(
   };
 }
 
-/** The number that names an answer within a batch; `null` for a call by an operator's tool, which has none. */
+/**
+ * Returns the number that identifies an answer within a batch; `null` for a call from an operator's tool, which has
+ * no number.
+ */
 function numberOf(sent: unknown): number | null {
   const { number } = (sent ?? {}) as { number?: unknown };
   return typeof number === "number" ? number : null;
@@ -107,7 +113,7 @@ function answerCall(bus: Bus, inbox: string | undefined, answer: Answer): void {
   bus.publish(inbox, payload, { headers });
 }
 
-/** An answer in an array of answers. A refusal is the text with which a single call is answered. */
+/** One answer in an array of answers. A `refusal` has the same text as in the answer to a single call. */
 type BatchAnswer = { number: number } & (
   | { reply: unknown }
   | { refusal: string }
@@ -127,7 +133,7 @@ function answerInBatch(answers: BatchAnswers, number: number | null, answer: Ans
 export function readAnswer(heard: ReceivedMessage): CallAnswer {
   const { headers } = heard;
   if (!headers) return { reply: JSON.parse(heard.string()) };
-  // 503: nobody owns the shard at this moment. 421: its owner has just changed.
+  // Status 503: no host owns the shard at this moment. Code 421: the owner of the shard has just changed.
   return headers.code === 503 || headers.get("Nats-Service-Error-Code") === MISDIRECTED_CODE
     ? { misdirected: true }
     : { refusal: decodeRefusal(heard.string()) };

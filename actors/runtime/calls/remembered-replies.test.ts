@@ -56,7 +56,7 @@ describe("RememberedReplies", () => {
     replies.remember(id(REPLIES_PER_CLIENT_MAX), "0", NOW);
     expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX + 1))).to.equal(true);
     expect(replies.isFull(id(1, 1, "other"))).to.equal(false);
-    // The call itself may say that others are settled by now.
+    // The call itself may report that earlier calls of its client are settled.
     expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX + 1, 2))).to.equal(false);
   });
 

@@ -1,7 +1,7 @@
 /**
- * The replies that an actor keeps so that a call sent twice has its effect once. Each client numbers its calls and
- * says which of them it still waits for. So every reply is kept while its call can come again, and no longer (RIFL,
- * SOSP 2015).
+ * The replies that an actor keeps so that a call that is sent twice has its effect once. Each client numbers its
+ * calls and states for which calls it still waits. So an actor keeps each reply as long as its call can arrive again
+ * (RIFL, SOSP 2015).
  */
 import { z } from "zod";
 import { belowSettled, type CallId } from "../../../schemas/call-id.ts";
@@ -9,9 +9,9 @@ import type { ActorError } from "../../../schemas/errors.ts";
 import { EFFECTLESS_CLIENTS_MAX, REPLIES_KEPT_MS } from "../../../schemas/limits.ts";
 import { type Answer, busy } from "../shards/incoming.ts";
 
-/** Bytes of kept replies at which an actor is busy, until clients have settled some. */
+/** At this many bytes of kept replies, an actor refuses calls as busy until clients have settled some. */
 const REPLIES_BYTES_MAX = 180_000;
-/** Unsettled replies an actor keeps for one client. */
+/** Limits the unsettled replies that an actor keeps for one client. */
 export const REPLIES_PER_CLIENT_MAX = 4_096;
 
 /** The replies to one client, as JSON texts by the number of the call. Calls below `settled` are never sent again. */
@@ -35,8 +35,9 @@ export class RememberedReplies {
   /** The bytes of all kept replies. */
   #bytes = 0;
   /**
-   * Answers to calls without effect, in memory alone. A second copy of such a call, run long after the caller was
-   * answered, could have an effect: a host that stood still has both copies in its buffer.
+   * Answers to calls without effect, kept in memory only. A host that was suspended may have two copies of such a
+   * call in its buffer. Without the kept answer, the second copy could run long after the caller was answered, and
+   * could have an effect.
    */
   readonly #effectless = new Map<string, { settled: number; answers: Map<number, Effectless> }>();
 
@@ -50,7 +51,7 @@ export class RememberedReplies {
     }
   }
 
-  /** The answer, if the call ran before; `settled` for a late copy that nobody waits for. */
+  /** Returns the answer if the call ran before; `settled` for a late copy whose answer nobody needs. */
   find(id: CallId): Effectless | "settled" | undefined {
     const known = this.#clients.get(id.client);
     const effectless = this.#effectless.get(id.client);
@@ -76,8 +77,8 @@ export class RememberedReplies {
   }
 
   /**
-   * True when the client has as many unsettled replies as are kept for one client, or all replies have as many bytes
-   * as are kept.
+   * True when the client has REPLIES_PER_CLIENT_MAX unsettled replies, or when all kept replies have
+   * REPLIES_BYTES_MAX bytes.
    */
   isFull(id: CallId): boolean {
     const known = this.#clients.get(id.client);
@@ -100,7 +101,7 @@ export class RememberedReplies {
     this.#bytes += Buffer.byteLength(reply);
   }
 
-  /** JSON text of StoredReplies; the replies are JSON text already and are not built twice. */
+  /** Returns the JSON text of StoredReplies. The replies are JSON text already and are inserted unchanged. */
   toText(): string {
     const clients: string[] = [];
     for (const [client, { settled, lastAt, replies }] of this.#clients) {
@@ -120,7 +121,8 @@ export class RememberedReplies {
       this.#bytes -= Buffer.byteLength(reply);
   }
 
-  // A client that is gone settles no more replies. By this time its last call is past every deadline.
+  // Removes clients that were silent since `time`, because they settle no more replies. All calls of such a client
+  // are past their deadlines.
   #forgetClientsGoneBefore(time: number): void {
     for (const [client, { lastAt, replies }] of this.#clients) {
       if (lastAt >= time) continue;
@@ -130,7 +132,7 @@ export class RememberedReplies {
   }
 }
 
-/** The answer to a call that ran before or may not run; undefined where it is to run. */
+/** Returns the answer to a call that ran before or must not run; undefined if the call must run. */
 export function earlierAnswer(
   replies: RememberedReplies,
   id: CallId | undefined,

@@ -1,9 +1,12 @@
-/** Recognises copies of calls that arrive after their client has settled them, so that nobody waits for the answer. */
+/**
+ * Recognizes copies of calls that arrive after their client has settled the calls. Nobody waits for answers to such
+ * copies.
+ */
 import { EFFECTLESS_CLIENTS_MAX } from "../../../schemas/limits.ts";
 import type { IncomingCall } from "../shards/incoming.ts";
 
 export class SettledCalls {
-  /** By client: calls below this number were given up or answered. */
+  /** By client: the client no longer waits for its calls below this number. */
   readonly #below = new Map<string, number>();
 
   /** True for a call that its client has settled. */

@@ -16,7 +16,7 @@ const seal = () => JSON.stringify({ sealedBy: "another" });
 const newChain = (bus: Bus, subject: string, isOver = () => false, of = journalStream) =>
   new Chain({ bus, clock: systemClock, stream: of, subject, isOver });
 
-/** Loses the answers to the next requests under a subject, or the requests themselves. */
+/** Loses the next requests to a subject, or only the answers to them. */
 function losing(bus: Bus, subject: string, lost: ("answer" | "request")[]) {
   const request = bus.request.bind(bus);
   bus.request = async (to, ...rest) => {
@@ -140,7 +140,7 @@ for (const servers of [1, 3]) {
           }
         };
         const writing = committing();
-        // At another point of the writes in each round.
+        // In each round, the seal is written at another point of the commits.
         for (let turns = 0; turns < round % 40; turns++) await other.connection.flush();
         const sequence = await writeAtomically(other, [{ subject, payload: seal() }]);
         await writing;

@@ -105,8 +105,8 @@ export class Chain {
 }
 
 /**
- * Ensures that a chain has a seal. `seal` returns the payload for a chain that ends with this text. Callers may repeat
- * the call: the first seal counts. Returns the payload of a seal.
+ * Ensures that a chain has a seal, and returns the payload of the seal. `seal` maps the payload of the chain's last
+ * message to the payload of a new seal. Callers may repeat the call: the first seal counts.
  */
 export async function sealChain(
   bus: Bus,

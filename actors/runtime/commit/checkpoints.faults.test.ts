@@ -33,7 +33,7 @@ const storedCount = async ({ bus, subjects }: World, key: string) => {
   return message?.json<{ state: { count: number } }>().state.count ?? 0;
 };
 
-/** A host at a time that stands still, whose journal is written down only when the clock is released. */
+/** Starts a host with a clock that stands still. The host writes checkpoints only when the clock is released. */
 async function startUnwritten() {
   const now = 1_800_000_000_000;
   const clock = new HoldingClock(CHECKPOINT_MS);
@@ -96,7 +96,7 @@ describe("the journal", function () {
     await using world = await startWorld({ definitions });
     const dying = new ActorProcess({ url: world.url, name: "dying" });
     await dying.ready;
-    // Only the last commits exist only in the journal. Checkpoints have written the earlier commits.
+    // Only the journal holds the last commits. Checkpoints have written the earlier commits to their keys.
     for (let round = 1; round <= 20; round++) {
       await Promise.all([
         increment(world),
@@ -313,7 +313,8 @@ describe("the journal", function () {
     await world.host();
     await increment(world);
     const { epoch } = world.subjects;
-    // A shard that nobody counts in; the host hears of it a moment later, and takes it back.
+    // Names another owner for a shard without counters. The host learns of this a moment later, and takes the shard
+    // back.
     const free = freeShard();
     const ghost = JSON.stringify({ owner: "ghost" });
     await Promise.all([

@@ -17,7 +17,7 @@ interface CheckpointsParts {
   logger: Logger;
   journal: Journal;
   chain: Chain;
-  /** The host can write no more checkpoints under its name. */
+  /** Called when the host can write no more checkpoints under its name. */
   lost(error: ChainLost): void;
 }
 

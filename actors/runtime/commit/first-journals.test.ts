@@ -90,7 +90,7 @@ describe("a store of the first release", function () {
         const host = shard < 8 ? "old" : null;
         await jetstream.publish(epoch(shard), JSON.stringify({ host, journals: [] }));
       }
-      // Answers as the host does, so that no other host ends its lease.
+      // Answers for the old host, so that no other host ends the old host's lease.
       world.bus.connection.subscribe("present.old", { callback: (_, msg) => void msg.respond("") });
       const { placement } = await world.host({ name: "new", complete: false });
       await until("it has the free shards", () => placement.openShards === SHARDS - 8);

@@ -62,8 +62,8 @@ export class FirstJournals {
   }
 
   /**
-   * Callers may repeat the call: it does not change values that are written already or changed later. `fence` is the
-   * fence of the new epoch.
+   * Writes the missing commits of a shard to its keys. Callers may repeat the call: it does not change values that
+   * are already written or were changed later. `fence` is the fence of the new epoch.
    */
   async replay(
     shard: number,
@@ -91,7 +91,8 @@ export class FirstJournals {
     const { stream } = this.#subjects;
     const value = this.#subjects.ofBucketKey(owner);
     const stored = await this.#asked.run(() => this.#bus.readLast(stream, value));
-    // A value that was written directly includes all pending changes, and its own sequence counts.
+    // A value that was written directly has no content header. It includes all pending changes, so its own sequence
+    // counts.
     const content = Number(stored?.header.get(CONTENT_HEADER) || stored?.seq || 0);
     const missing = entries
       .filter(({ sequence }) => sequence > content)

@@ -21,10 +21,13 @@ import { HostJournal } from "./host-journal.ts";
 import { type JournalEntry, type Puts, writesOf } from "./journal.ts";
 import { outboxChanges } from "./outbox-changes.ts";
 
-/** Up to this number, single messages cost the server less than a batch, because each batch needs its own store. */
+/**
+ * Up to this number of reminders, single messages cost the server less than a batch, because each batch needs its own
+ * store.
+ */
 const EARLY_SINGLY_MAX = 16;
 
-/** The part of one activation in a commit. Its sends go into its shard's outbox, once for the whole commit. */
+/** The change of one activation in a commit. Its sends go into its shard's outbox, which the commit writes once. */
 interface Taken extends JournalEntry {
   activation: Activation;
   change: Change;
@@ -35,7 +38,7 @@ interface GroupCommitHost {
   readonly id: string;
   readonly directMail: DirectMail;
   shardOf(activation: Activation): Shard | undefined;
-  /** The shard's outbox has new sends, which are durable and may be published. */
+  /** Called when the shard's outbox has new sends, which are durable and may be published. */
   committed(shard: Shard): void;
   /** Drops all shards and continues under another name, because the journal is sealed or may lack a commit. */
   startAnew(): void;
@@ -77,7 +80,7 @@ export class GroupCommit {
     this.#start();
   }
 
-  /** Outboxes have room again: goes on with the changes that waited for it. */
+  /** Called when outboxes have room again: commits the changes that waited for room. */
   outboxDrained(): void {
     const [activation] = this.#dirty;
     if (activation) this.add(activation);
@@ -101,7 +104,8 @@ export class GroupCommit {
       if (!this.journal.hasRoom) await this.journal.room();
       const { taken, crowded } = this.#take();
       if (taken.length > 0) await this.#commit(taken);
-      // Mail within the host may be all that fills an outbox, and may itself wait for room there.
+      // Mail within the host may fill an outbox, while its effects wait for room in the same outbox. Such mail is
+      // then published through MAIL.
       const isStuck = (shard: Shard) => taken.length === 0 || crowdedBefore.has(shard);
       for (const shard of crowded) if (isStuck(shard)) this.#host.directMail.publishAll(shard);
       crowdedBefore = crowded;
@@ -110,7 +114,9 @@ export class GroupCommit {
     this.#running = false;
   }
 
-  /** The changes that one commit can hold, the longest waiting first. */
+  /**
+   * Returns the changes that one commit can hold, the longest waiting first, and the shards whose outbox lacks room.
+   */
   #take(): { taken: Taken[]; crowded: ReadonlySet<Shard> } {
     const taken: Taken[] = [];
     const crowded = new Set<Shard>();
@@ -145,7 +151,10 @@ export class GroupCommit {
     return { taken, crowded };
   }
 
-  /** The value comes last: a reader of a replica then knows that the rows are there (StateStore). */
+  /**
+   * Returns the puts of a change. The value comes last: a reader of a replica that has the value then has the rows
+   * too (StateStore).
+   */
   #putsOf(activation: Activation, shard: Shard, change: Change): Puts | undefined {
     const { address } = activation;
     const { subjects } = shard;
@@ -164,8 +173,8 @@ export class GroupCommit {
   }
 
   /**
-   * The actor's value; without a text where nothing is to be stored. Undefined where the state is too large or JSON
-   * cannot carry it. One message causes that, and it must not stop the others.
+   * Returns the actor's value, without a text if nothing needs to be stored. Returns undefined if the state is too
+   * large or JSON cannot represent it. One message causes that, and it must not stop the other messages.
    */
   #encode(activation: Activation): { text: string | undefined } | undefined {
     const { definition, key, address } = activation;
@@ -220,10 +229,10 @@ export class GroupCommit {
   }
 
   /**
-   * Writes reminders that are due before the next checkpoint would bring them to the bus, beside the commit that sets
-   * them. If the commit is not made, or another host has the shard by now, such a reminder is obsolete. The actor then
-   * sets its own reminder, which the other may have replaced, anew. Takes the written reminders out of the puts that
-   * are pending after the commit, unless a checkpoint may write an earlier time of them later. Never rejects.
+   * Writes reminders to the bus beside the commit that sets them, if they are due before the next checkpoint would
+   * write them. If the commit fails, or another host has taken the shard, such a reminder is obsolete. It may have
+   * replaced the actor's own reminder, so the actor then sets its own reminder again. Removes the written reminders
+   * from the commit's puts, unless a checkpoint may later write an earlier time of the reminder. Never rejects.
    */
   async #writeEarly(taken: readonly Taken[]): Promise<void> {
     const soon = this.#clock.now() + REMINDER_SOON_MS;
@@ -246,7 +255,7 @@ export class GroupCommit {
       else await Promise.all(writes.map((write) => writeAtomically(this.#bus, [write])));
       for (const { all, subjects } of early) for (const subject of subjects) all.delete(subject);
     } catch {
-      // These puts are pending with the rest of their commit.
+      // If a write fails, the reminders stay among the puts of their commit.
     }
   }
 

@@ -37,9 +37,8 @@ export class HostJournal {
   }
 
   /**
-   * Writes the first messages of the journal and of the checkpoints of this name. The host must not take a shard under
-   * the name before: from then on every write expects a message, so that none succeeds after the journal was sealed
-   * and removed.
+   * Writes the first messages of this name's journal and checkpoints. Only then may the host take a shard under the
+   * name. From then on every write expects a message, so no write succeeds after the journal was sealed and removed.
    */
   async open(id: string): Promise<void> {
     if (this.#opening?.id !== id) this.#opening = { id, opened: this.#open(id) };
@@ -84,7 +83,10 @@ export class HostJournal {
     await this.#opened?.checkpoints.flushedShard(shard);
   }
 
-  /** True unless all commits of the shard are in their keys. Those of a shard of another journal are unknown. */
+  /**
+   * True unless all commits of the shard are in their keys. Also true for a shard of another journal, because its
+   * commits are unknown.
+   */
   holds(shard: Shard): boolean {
     if (!this.#opened) return false;
     return !this.isOf(shard) || this.#opened.journal.holds(shard);
@@ -92,7 +94,7 @@ export class HostJournal {
 
   /**
    * Stores the entries as one commit. Awaits `beside` before the entries count as pending; `beside` may remove puts
-   * from them. Rejects as `Chain.append` does.
+   * from the entries. Rejects as `Chain.append` does.
    */
   async commit(entries: readonly JournalEntry[], beside: Promise<void>): Promise<void> {
     if (!this.#opened) throw new Error("Cannot commit: the journal is not open");
@@ -113,7 +115,7 @@ export class HostJournal {
     if (below !== undefined) void this.#drop(journal.id, below);
   }
 
-  /** Removes the messages before this sequence. If that fails, the stream's limit of messages remains. */
+  /** Removes the messages before this sequence. If this fails, the stream's limit on messages removes them later. */
   async #drop(id: string, below: number): Promise<void> {
     const { bus, subjects, logger } = this.#parts;
     const filter = { filter: subjects.journal(id), seq: below };
@@ -148,7 +150,7 @@ export class HostJournal {
       commits.append([JSON.stringify({ ...first, from: 0, entries: [] })]),
       chain.append([JSON.stringify(first)]),
     ]);
-    // The journal of the present name may be open already.
+    // The host may have a new name by now, whose journal may be open already. Do not replace that journal.
     refuseFormerName();
     const journal = new Journal({ id, subjects });
     const checkpoints = new Checkpoints({

@@ -44,7 +44,7 @@ export class JournalReplay {
     await writeInBatches(this.#bus, writesOf(this.#subjects, puts), fence);
   }
 
-  /** Asks the leaders whether anything of a journal is stored. */
+  /** Returns whether the streams' leaders hold any message of a journal. */
   async exists(journal: string): Promise<boolean> {
     const { stream, journalStream, journal: of, checkpoint, firstJournal } = this.#subjects;
     const found = await Promise.all([
@@ -55,7 +55,7 @@ export class JournalReplay {
     return found.some((message) => message !== undefined);
   }
 
-  /** Frees the memory of a journal that this host has read. It is read again where it is needed again. */
+  /** Frees the memory of a journal that this host has read. A later replay reads the journal again. */
   release(journal: string): void {
     this.#sealed.delete(journal);
   }
@@ -106,8 +106,9 @@ export class JournalReplay {
 const keyOf = (shard: number, epoch: Source["epoch"]) => `${shard}/${epoch}`;
 
 /**
- * Reads a journal from the stream's leader up to its seal, its end, or the sequence `until`. The last commit says from where on messages
- * may be missing in their keys. The stream keeps all of those, while earlier ones may be gone, even between two reads.
+ * Reads a journal from the stream's leader up to its seal, its end, or the sequence `until`. The last commit names
+ * the first message whose changes may be missing in their keys. The stream keeps all messages from there on. Earlier
+ * messages may disappear, even between two reads.
  */
 async function readJournal(
   bus: Bus,
@@ -149,7 +150,10 @@ async function readJournal(
   return { read, isSealed };
 }
 
-/** A forgotten value makes the rows of its actor void. Written now, they would come after the value of a new life. */
+/**
+ * Drops the rows that a later value of a forgotten actor makes void. If these rows were written now, they would count
+ * as rows of the actor's new life.
+ */
 function dropVoidRows(earlier: Puts, later: Puts): void {
   for (const [subject, text] of later) {
     if (text === null || !isForgotten(text)) continue;
@@ -174,7 +178,7 @@ export async function journaledSubjects(bus: Bus, subjects: StateSubjects): Prom
   for (const subject of await bus.subjectsOf(subjects.journalStream, subjects.journals)) {
     const last = await bus.readLast(subjects.journalStream, subject);
     const from = StoredCommit.or(StoredSeal).safeParse(last?.json()).data?.from ?? 0;
-    // A living host may commit faster than this reads.
+    // Read only up to the last message found above, because a living host may commit faster than this function reads.
     const host = subjects.lastToken(subject);
     const { read } = await readJournal(bus, subjects, host, from, last?.seq);
     for (const puts of read.values()) for (const put of puts.keys()) named.add(put);

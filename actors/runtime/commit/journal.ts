@@ -1,7 +1,7 @@
 /**
- * The commits of a host in one bucket that are not in their keys yet. Each commit is one message of the journal,
- * whatever it changed. Checkpoints bring the newest value of each key to its place. A host that takes the shards of a
- * dead host reads its journal (JournalReplay).
+ * The commits of a host in one bucket that are not in their keys yet. Each commit is one message of the journal, or
+ * several if it is large. Checkpoints write the newest value of each key to the bucket. A host that takes the shards
+ * of a dead host reads the dead host's journal (JournalReplay).
  */
 import { z } from "zod";
 import { JOURNAL_MESSAGE_BYTES_MAX, JOURNAL_MESSAGES_MAX } from "../../../schemas/limits.ts";
@@ -13,29 +13,29 @@ import type { Shard } from "../shards/shard.ts";
 /** Limits the bytes of commits that are not in their keys, so that a takeover reads them within a second. */
 export const JOURNAL_BYTES_MAX = 16_000_000;
 /**
- * Limits the bytes of commits in the stream that are in their keys already. The limit of messages alone would keep
- * 900 MB of large commits.
+ * Limits the bytes of commits in the stream that are in their keys already. The stream's limit on messages alone
+ * would let it keep 900 MB of large commits.
  */
 export const JOURNAL_KEPT_BYTES_MAX = 32_000_000;
 /** Limits the actors and outboxes whose changes are not in their keys, because a takeover writes each of them. */
 export const JOURNAL_OWNERS_MAX = 5_000;
 
-/** JSON texts by subject; `null` removes. */
+/** JSON texts by subject; `null` removes the subject's value. */
 export type Puts = Map<string, string | null>;
 
 /** The changes of one commit to an actor, or to the outbox of a shard. */
 export interface JournalEntry {
   shard: Shard;
-  /** Key of its value in the bucket: `<kind>.<key>`, or `outbox.<shard>`. */
+  /** Key of the owner's value in the bucket: `<kind>.<key>`, or `outbox.<shard>`. */
   owner: string;
   /** Rows and reminders, and the value last. */
   puts: Puts;
 }
 
 /**
- * A commit as it is stored, or one of its parts. It names keys of the bucket in place of subjects, so that operators
- * can read it. `epoch` is that under which the host has the shard. All commits before the sequence `from` are in their
- * keys.
+ * A commit as it is stored, or one of its parts. It contains keys of the bucket instead of subjects, so that
+ * operators can read it. `epoch` is the epoch under which the host owns the shard. All commits before the sequence
+ * `from` are in their keys.
  */
 export const StoredCommit = z.object({
   number: z.number(),
@@ -79,13 +79,16 @@ export class Journal {
   /** The id of its host. */
   readonly id: string;
   readonly #subjects: StateSubjects;
-  /** By owner, in the order of `oldest`. */
+  /** The changes that no checkpoint has taken yet, by owner, in the order of `oldest`. */
   #pending = new Map<string, Pending>();
   /** The changes that a checkpoint is writing. The pending changes of the same owner are newer. */
   #writing = new Map<string, Pending>();
   #messages = 0;
   #bytes = 0;
-  /** The messages that no takeover reads, as the commit being stored says, and as the last stored commit says. */
+  /**
+   * The end of the messages that no takeover reads. `#unneeded` applies as soon as the commit being written is
+   * stored; `#surelyUnneeded` applies already.
+   */
   #unneeded = { below: 0, bytes: 0 };
   #surelyUnneeded = this.#unneeded;
   #droppedBytes = 0;
@@ -120,7 +123,10 @@ export class Journal {
     return written >= messages;
   }
 
-  /** True when the owner's keys lack some of its commits; with a subject, when that key does. */
+  /**
+   * True when the owner's keys lack some of its commits. With `subject`: true when the key of this subject lacks
+   * some.
+   */
   isPending(owner: string, subject?: string): boolean {
     const all = [this.#pending.get(owner), this.#writing.get(owner)];
     return all.some((one) => one && (subject === undefined || one.puts.has(subject)));
@@ -152,7 +158,7 @@ export class Journal {
     return parts.map((texts) => `{"number":${number},"from":${from},"entries":[${texts.join()}]}`);
   }
 
-  /** Records a stored commit, whose first part is at this sequence. */
+  /** Records a stored commit. `sequence` is the sequence of its first part. */
   record(sequence: number, payloads: readonly string[], entries: readonly JournalEntry[]): void {
     const at = { sequence, messages: this.#messages, bytes: this.#bytes };
     this.#surelyUnneeded = this.#unneeded;
@@ -165,7 +171,10 @@ export class Journal {
     }
   }
 
-  /** Returns a sequence before which the stream has more than JOURNAL_KEPT_BYTES_MAX that nobody needs. */
+  /**
+   * Returns a sequence if the stream holds more than JOURNAL_KEPT_BYTES_MAX before it that no takeover reads;
+   * otherwise undefined.
+   */
   takeUnneeded(): number | undefined {
     const { below, bytes } = this.#surelyUnneeded;
     if (bytes - this.#droppedBytes <= JOURNAL_KEPT_BYTES_MAX) return undefined;

@@ -18,7 +18,7 @@ export class RowNames {
     this.#buckets = buckets;
   }
 
-  /** Rows that were removed within the last minute may be among them. */
+  /** Returns the row names. The result may include rows that were removed within the last minute. */
   async list(kind: string, name: string): Promise<Set<string>> {
     const names = new Set<string>();
     for (let index = 0; index < this.#buckets; index++) {
@@ -34,8 +34,8 @@ export class RowNames {
 }
 
 /**
- * Keys of a kind that begin with these tokens and have anything stored. May include keys that were removed within the
- * last minute.
+ * Lists the keys of a kind that begin with these tokens and have stored data. The result may include keys that were
+ * removed within the last minute.
  */
 export async function keysBeneath(
   bus: Bus,
@@ -53,7 +53,8 @@ export async function keysBeneath(
 }
 
 /**
- * Includes subjects that only a journal holds. The journals are read first, since what leaves them is stored by then.
+ * Returns the subjects that match the filter, including subjects that only a journal holds. Reads the journals first:
+ * a change that a checkpoint moves from a journal to its key meanwhile is then found in the key.
  */
 async function committedSubjects(
   bus: Bus,

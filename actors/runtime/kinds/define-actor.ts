@@ -11,8 +11,9 @@ import type {
 } from "../../../schemas/contract.ts";
 
 /**
- * The result of a handler. The runtime commits all of it together, and only then answers and delivers. A handler that
- * returns the given state and at most a reply changes nothing and costs no commit.
+ * The result of a handler. The runtime stores the whole result in one commit, and only then sends the reply and
+ * delivers the messages. A handler that returns the given state and at most a reply changes nothing and needs no
+ * commit.
  */
 export type Transition<
   S,
@@ -24,8 +25,8 @@ export type Transition<
   /** Messages to other actors and tasks for workers. They are delivered after the commit, even if the host dies. */
   send?: readonly Envelope[];
   /**
-   * Shown to subscribers of this key once the commit is durable. Some may miss it. Where it is larger than
-   * LIVE_BYTES_MAX, they learn that an update is missing.
+   * A live update for subscribers of this key. The runtime publishes it after the commit is durable, and some
+   * subscribers may miss it. If it is larger than LIVE_BYTES_MAX, subscribers learn that an update is missing.
    */
   live?: L extends z.ZodType ? DeepReadonly<z.input<L>> : never;
 } & (M extends { reply: infer P extends z.ZodType }
@@ -34,9 +35,12 @@ export type Transition<
 
 interface Next<S, N extends string, R> {
   state: DeepReadonly<S>;
-  /** Rows to write, by name; `null` removes one. All other rows stay as they are. */
+  /** Rows to write, by name; `null` removes a row. All other rows stay unchanged. */
   rows?: Readonly<Record<string, DeepReadonly<R> | null>>;
-  /** Reminders: messages of this contract to deliver without input at a time (epoch ms); `null` removes one. */
+  /**
+   * Reminders: messages of this contract that the runtime delivers without input at a time (epoch ms). `null` cancels
+   * a reminder.
+   */
   remind?: { readonly [name in N]?: number | null };
   forget?: never;
 }
@@ -49,10 +53,10 @@ interface Forgetting {
   remind?: never;
 }
 
-/** The facts that a handler may use besides state and input. It reads no clock and makes no id of its own. */
+/** The facts that a handler may use besides state and input. A handler reads no clock and makes no ids itself. */
 export interface HandlerContext<R = never> {
   key: string;
-  /** Epoch milliseconds of the host that runs it. */
+  /** Time in epoch milliseconds on the host that runs the handler. */
   now: number;
   /** Id of the clock of `now`. */
   clock?: string | undefined;
@@ -86,20 +90,23 @@ export interface ActorDefinition<
 > {
   contract: Contract<M, L>;
   /**
-   * The schema of the state. It parses stored bytes at every load, and they outlive the code, so add optional fields
-   * only.
+   * The schema of the state. It parses stored bytes at every load. Stored bytes outlive the code, so add optional
+   * fields only.
    */
   state: z.ZodType<S>;
   /** The state of a key that was never written. */
   initial: NoInfer<S>;
   /** The schema of rows. Only kinds whose state is too large for one value have rows, all of one schema. */
   rows?: z.ZodType<R>;
-  /** `false` keeps the state in memory alone, where it may be lost at any time. For counters that may start again. */
+  /**
+   * `false` keeps the state only in memory, where it may be lost at any time. Use it for counters that may restart at
+   * zero.
+   */
   durable: boolean;
   handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
 }
 
-/** A definition whose message, state and row types only it knows: the form that a host keeps. */
+/** A definition in the form that a host keeps. The types of its messages, state and rows are hidden. */
 export interface AnyActorDefinition {
   contract: Contract;
   state: z.ZodType;

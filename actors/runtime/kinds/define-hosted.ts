@@ -1,6 +1,6 @@
 /**
- * Defines a kind whose messages run an app's code. It is placed and ordered as every actor is, and has a store of its
- * own.
+ * Defines a kind whose messages run an app's code. Hosts place its keys and order their messages as for actors, but
+ * the kind stores its data itself.
  */
 import type { CallId } from "../../../schemas/call-id.ts";
 import type { Contract, DeepReadonly, Input, Messages } from "../../../schemas/contract.ts";
@@ -10,59 +10,71 @@ export interface HostedMessage<M extends Messages, N extends keyof M & string = 
   message: N;
   input: DeepReadonly<Input<M[N]>>;
   /**
-   * The same in every try of one call or delivery. The instance keeps it with the effect, and answers a repetition from
-   * there: the runtime repeats a message whose effect it does not know.
+   * Equal in every try of one call or delivery. The runtime repeats a message if it does not know whether the message
+   * had its effect. So the instance stores the id with the effect, and answers a repetition from this record.
    */
   id: string;
   /** Present in a call whose client numbers its calls. */
   call?: CallId;
-  /** Time after which nobody waits (epoch ms). */
+  /** Time after which nobody waits for the answer (epoch ms). */
   deadlineAt: number;
 }
 
 /**
- * One key in memory on the host of its shard. Its answers are durable when it gives them, by a store that fences out an
- * instance which was opened earlier elsewhere.
+ * One key in memory on the host of its shard. When the instance answers, the effect is durable in a store. This store
+ * refuses the writes of an instance that was opened earlier on another host.
  */
 export interface HostedInstance<M extends Messages> {
   /**
-   * Handles a message. Several may be under way, begun in the order of their arrival. Resolves with the reply, which
-   * the contract checks, when its effect is durable. Throws ActorError to refuse; any other error is a fault, and
-   * mail is tried again.
+   * Handles a message. Several messages may be in progress; they start in the order of their arrival. Resolves with
+   * the reply when its effect is durable; the contract checks the reply. Throws ActorError to refuse the message. Any
+   * other error is a fault, after which mail is retried.
    */
   receive(message: HostedMessage<M>): Promise<unknown>;
-  /** True while it must stay in memory without messages. */
+  /** True while the instance must stay in memory although it has no messages. */
   readonly isBusy: boolean;
   /**
-   * False for the id of a message under way that may have had an effect which a repetition would have again. If this
-   * host gives the message up, its caller is refused and it is not repeated elsewhere. Where the method is absent,
-   * all messages may be repeated.
+   * False for the id of a message in progress that may have had an effect, if a repetition would have the effect
+   * again. If this host gives the message up, the caller is refused and the message is not repeated on another host.
+   * Without this method, all messages may be repeated.
    */
   mayRepeat?(id: string): boolean;
-  /** Finishes its messages, or gives them up when the signal aborts. Then another host takes over. Never rejects. */
+  /**
+   * Finishes the messages in progress, or gives them up when the signal aborts. Afterwards another host may open the
+   * key. Never rejects.
+   */
   close(signal: AbortSignal): Promise<void>;
 }
 
 export interface HostedContext {
-  /** True while this host surely owns the key's shard. An answer that no durable record proves is held until then. */
+  /**
+   * Resolves with true if this host surely owns the key's shard. An answer that no durable record proves must wait
+   * for this check.
+   */
   confirm(): Promise<boolean>;
-  /** True while mail with another message waits behind the present delivery. */
+  /** True while mail with another message name waits behind the present delivery. */
   hasOtherMail(): boolean;
-  /** The instance has failed, or was fenced out. Waiting calls are sent again, and the next message opens it anew. */
+  /**
+   * Ends the instance, because it has failed or was fenced out. Waiting calls are sent again, and the next message
+   * opens a new instance.
+   */
   end(error: Error): void;
-  /** Aborts when the host gives the key up without waiting. */
+  /** Aborts when the host gives the key up without waiting for messages in progress. */
   signal: AbortSignal;
 }
 
 export interface HostedDefinition<M extends Messages> {
   contract: Contract<M>;
-  /** An instance without messages is closed after this. */
+  /** How long an instance without messages stays open. */
   idleMs: number;
-  /** Loads a key. Throws ActorError to refuse the waiting messages; after any other error mail is tried again. */
+  /**
+   * Opens an instance of a key. Throws ActorError to refuse the waiting messages. After any other error, mail is
+   * retried.
+   */
   open(key: string, context: HostedContext): Promise<HostedInstance<M>>;
   /**
-   * Called for mail that the instance refused, or that failed too often: notifies those who wait for its outcome.
-   * Returns true where no dead letter is needed.
+   * Called for mail that the instance refused, or that failed too often. Notifies those who wait for the outcome of
+   * the mail. Returns true if no dead letter is needed.
    */
   refused?(
     key: string,
@@ -71,7 +83,7 @@ export interface HostedDefinition<M extends Messages> {
   ): Promise<boolean>;
 }
 
-/** A definition whose messages only it knows: the form that a host keeps. */
+/** A definition in the form that a host keeps. The types of its messages are hidden. */
 export interface AnyHostedDefinition {
   contract: Contract;
   idleMs: number;

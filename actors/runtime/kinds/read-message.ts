@@ -4,7 +4,10 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { InvalidInput } from "../bus/refusal.ts";
 
-/** Throws ActorError where the contract has no such message, and InvalidInput where the schema refuses the input. */
+/**
+ * Reads a message. Throws ActorError if the contract has no such message, and InvalidInput if the schema refuses the
+ * input.
+ */
 export function readMessage(
   { kind, messages }: Contract,
   message: string,
@@ -22,7 +25,7 @@ export function readMessage(
 }
 
 /**
- * The reply as JSON text; `null` for a message without a reply. Fields that the contract does not name are left out.
+ * Returns the reply as JSON text; `null` for a message without a reply. Drops fields that the contract does not name.
  */
 export function encodeReply(schema: MessageSchema, message: string, reply: unknown): string {
   const text = JSON.stringify(schema.reply?.parse(reply) ?? null);

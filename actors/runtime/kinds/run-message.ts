@@ -8,14 +8,17 @@ import { type Effects, readTransition } from "./transition.ts";
 export interface Ran {
   /** JSON text; `null` for a message without a reply. */
   reply: string;
-  /** The given state itself where nothing changed. */
+  /** The same object as the given state if nothing changed. */
   state: unknown;
   effects: Effects | undefined;
-  /** JSON text for subscribers; empty where it is too large. */
+  /** JSON text for subscribers; empty if the update is too large. */
   live: string | undefined;
 }
 
-/** Throws ActorError where the handler refuses, InvalidInput where the schema does, and any other error for a fault. */
+/**
+ * Runs one message. Throws ActorError if the handler refuses, InvalidInput if the schema refuses the input, and any
+ * other error for a fault.
+ */
 export function runMessage(
   definition: AnyActorDefinition,
   address: string,

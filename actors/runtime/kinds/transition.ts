@@ -12,9 +12,9 @@ import { currentTrace } from "../lib/trace.ts";
 import { type Unsent, unsent } from "../shards/outbox.ts";
 import type { AnyActorDefinition, Transition } from "./define-actor.ts";
 
-/** Sends of one transition, and their bytes: a shard's outbox is one value. */
+/** Limits the sends of one transition, because all sends of a shard wait in its outbox, which is one stored value. */
 export const TRANSITION_SENDS_MAX = 256;
-/** Reminders of one transition, and so of one kind. */
+/** Limits the reminders that one transition sets. */
 export const TRANSITION_REMINDERS_MAX = 16;
 
 export interface Effects {
@@ -27,17 +27,18 @@ export interface Effects {
 // biome-ignore lint/suspicious/noExplicitAny: handlers of every kind end here.
 type AnyTransition = Transition<any, any, any, any, any>;
 
-// The last time that the four-digit years of a schedule can name (RFC 3339).
+// The last time that a schedule can name, because its years have four digits (RFC 3339).
 const LAST_TIME = Date.UTC(9999, 11, 31);
 const KEYS = new Set(["state", "rows", "reply", "send", "remind", "live", "forget"]);
 
-/** The effects besides state and reply, or undefined without any. Throws Error past a limit. */
+/** Returns the effects besides state and reply, or undefined if there are none. Throws an Error past a limit. */
 export function readTransition(
   definition: AnyActorDefinition,
   address: string,
   transition: AnyTransition,
 ): Effects | undefined {
-  // The compiler does not find every misspelled key, and such a key would silently lose its sends.
+  // The compiler does not find every misspelled key. Without this check, a misspelled `send` would silently lose its
+  // messages.
   for (const key in transition) assert(KEYS.has(key), `A transition has no "${key}"`);
   const { rows, send, remind, forget = false } = transition;
   assert(forget === (transition.state === undefined), "A transition has a state, or forgets it");

@@ -1,6 +1,6 @@
-/** Cuts bytes into pieces of one size, whatever pieces they come in. */
+/** Cuts bytes into pieces of one size, whatever the sizes of the incoming pieces. */
 
-/** All pieces have `size` bytes but the last, which may have fewer. No bytes are no piece. */
+/** Yields pieces of `size` bytes; only the last may be smaller. Yields no piece if there are no bytes. */
 export async function* chunksOf(
   content: Uint8Array | AsyncIterable<Uint8Array>,
   size: number,
@@ -11,7 +11,7 @@ export async function* chunksOf(
     for (let rest = given; rest.length > 0; ) {
       const piece = rest.subarray(0, size - bytes);
       rest = rest.subarray(piece.length);
-      // The source may use its memory again, while readers keep the pieces for a while.
+      // Copies the piece, because the source may reuse its memory while readers still keep the pieces.
       kept.push(content instanceof Uint8Array ? piece : Uint8Array.from(piece));
       bytes += piece.length;
       if (bytes < size) continue;

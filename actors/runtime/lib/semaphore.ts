@@ -1,4 +1,6 @@
-/** Limits how many pieces of work run at once. The others wait, and start in the order in which they came. */
+/**
+ * Limits how many pieces of work run at the same time. Further work waits, and starts in the order of its arrival.
+ */
 export class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -17,7 +19,7 @@ export class Semaphore {
     return this.#waiting.length;
   }
 
-  /** Runs the work once there is a place for it. Rejects with what the work rejects with. */
+  /** Runs the work as soon as a place is free. Rejects with the error of the work. */
   async run<T>(work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await this.#wait();
@@ -28,7 +30,10 @@ export class Semaphore {
     }
   }
 
-  /** Resolves with a function that gives the place back; rejects with the signal's reason. */
+  /**
+   * Takes a place. Resolves with a function that gives the place back. Rejects with the signal's reason if the signal
+   * aborts first.
+   */
   async take(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
@@ -55,7 +60,7 @@ export class Semaphore {
     });
   }
 
-  /** The place passes straight to the one who has waited longest, so that nobody overtakes. */
+  /** Gives the place directly to the caller that has waited longest, so that no later caller overtakes it. */
   #giveBack(): void {
     const next = this.#waiting.shift();
     if (next) next();

@@ -26,7 +26,7 @@ describe("within", () => {
       });`;
     const worker = new Worker(answering, { eval: true, workerData: shared });
     await once(worker, "online");
-    // After this the loop looks at its timers first.
+    // After this turn, the event loop runs its timers first.
     await turn();
     const heard = within(limit, () => {
       const answered = once(worker, "message");

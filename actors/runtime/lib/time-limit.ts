@@ -2,13 +2,13 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Clock } from "./clock.ts";
 
-/** The outcome of the work, or the signal's reason as soon as it aborts. */
+/** Settles as the work does, or rejects with the signal's reason as soon as the signal aborts. */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason);
   if (signal.aborted) abort();
   else signal.addEventListener("abort", abort, { once: true });
-  // Nobody listens to the promise that settles second.
+  // Prevents an unhandled rejection if the work fails after the signal has aborted.
   work.catch(() => {});
   try {
     return await Promise.race([aborted, work]);
@@ -25,7 +25,10 @@ interface TimeLimit {
   clock: Clock;
 }
 
-/** The outcome of the work. A signal tells the work when its result is no longer needed. */
+/**
+ * Settles as the work does, or rejects at the time limit or when the signal aborts. The signal of `work` aborts when
+ * its result is no longer needed.
+ */
 export async function within<T>(
   { ms, error, signal, clock }: TimeLimit,
   work: (signal: AbortSignal) => Promise<T>,
@@ -44,7 +47,8 @@ export class Timeout {
     const timeout = new AbortController();
     this.signal = timeout.signal;
     void clock.wait(Math.max(0, ms), this.#stop.signal).then(async () => {
-      // A process that stood still runs its timers first, and only then reads the messages that came meanwhile.
+      // After a stall, a process runs its timers before it reads the messages that arrived meanwhile. So wait one
+      // turn, in which the work may end.
       if (!this.#stop.signal.aborted) await turn();
       if (!this.#stop.signal.aborted) timeout.abort(error());
     });

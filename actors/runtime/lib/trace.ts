@@ -79,13 +79,16 @@ export function traceOf(came: MsgHdrs | undefined): TraceCarrier | undefined {
   return Object.fromEntries(came.keys().map((name) => [name.toLowerCase(), came.get(name)]));
 }
 
-/** Runs the work in its request and in a span of the trace; without a carrier it belongs to no request. */
+/**
+ * Runs the work in the request of its message and in a span of the trace. Without a carrier, the work belongs to no
+ * request.
+ */
 export function inSpan<T>(work: Work, carrier: TraceCarrier | undefined, run: () => T): T {
   if (!carrier) return outsideRequests(run);
   const named = carrier[REQUEST_HEADER];
   const traced = carrier.traceparent === undefined ? run : () => inOpenSpan(work, carrier, run);
   if (named === undefined) return outsideRequests(traced);
-  // The caller of a call records it, with the time that its commit takes.
+  // Calls are not recorded here: the caller records a call, including the time of its commit.
   const timed = work.way === "call" ? traced : () => timing(work, carrier, traced);
   return inRequestOf(carrier, timed);
 }
@@ -99,8 +102,8 @@ export function inRequestOf<T>(carrier: TraceCarrier | undefined, work: () => T)
 }
 
 /**
- * Runs work that belongs to no request. Callbacks that serve messages of several requests otherwise run in the request
- * that scheduled them, and would name it in the messages of others.
+ * Runs work that belongs to no request. Otherwise a callback that serves messages of several requests would run in
+ * the request that scheduled it, and would name this request in the messages of others.
  */
 export function outsideRequests<T>(work: () => T): T {
   return requests.getStore() === undefined ? work() : requests.exit(work);
@@ -158,7 +161,7 @@ function timing<T>(work: Work, carrier: TraceCarrier, run: () => T): T {
     }
     return result.then(
       (value) => {
-        // A task resolves to the error that ended it.
+        // A task does not reject: it resolves to the error that ended it.
         done(value instanceof Error ? value : undefined);
         return value;
       },
@@ -178,7 +181,7 @@ const roundedMs = (ms: number) => Math.round(ms * 100) / 100;
 
 function codeOf(failure: unknown): string {
   if (failure instanceof ActorError) return failure.code;
-  // The schema has refused the input of the message (InvalidInput).
+  // An InvalidInput has a refusal: the schema refused the input of the message.
   const { refusal } = Object(failure) as { refusal?: unknown };
   return refusal instanceof ActorError ? refusal.code : "internal_error";
 }

@@ -1,4 +1,7 @@
-/** Keeps mail, reminders and tasks that failed for good, with their error, until an operator retries or drops them. */
+/**
+ * Stores mail, reminders and tasks that failed at their last try, with their error, until an operator retries or
+ * drops them.
+ */
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
@@ -20,23 +23,31 @@ import { inRequestOf, requestCarrier, requestIdOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import { encodeTask, type Task } from "../tasks/task.ts";
 
-/** Between MESSAGE_BYTES_MAX and the bus's own bound: a message of a client and its error fit. */
+/**
+ * Larger than MESSAGE_BYTES_MAX and smaller than the bus's own limit: a client's message fits together with its
+ * error.
+ */
 const DEAD_LETTER_BYTES_MAX = 1_030_000;
 /**
- * Characters that are kept of an error, and of the input of a message that nobody's client wrote and that is too large.
+ * Limits the kept characters of an error, and of an input that is too large. Only an input that none of our clients
+ * wrote can be so large.
  */
 const DEAD_LETTER_ERROR_CHARS = 2_000;
 const DEAD_LETTER_INPUT_CHARS = 10_000;
 
-// nats-server's errors.json: 10057 delete of a message failed, as it is not there; 10043 no such sequence.
+// Error codes from nats-server's errors.json. 10057: the message to delete does not exist. 10043: no such sequence.
 const GONE = new Set([10043, 10057]);
 
-/** An id of a task has at most 128 characters. */
+/** Limits the characters that a retry takes over from a task's id, because an id has at most 128 characters. */
 const RETRIED_ID_CHARS = 90;
 
-/** How long an operator who acts on a letter keeps others from it: longer than the two requests to the bus may take. */
+/**
+ * How long an operator's claim keeps other operators from a letter: longer than the two requests to the bus may take.
+ */
 const CLAIM_S = 30;
-/** A cache that does not answer within this time keeps no claims. */
+/**
+ * How long an operator waits for the cache. If the cache does not answer in time, the operator acts without a claim.
+ */
 const CLAIM_MS_MAX = 1_000;
 
 const StoredLetter = z.object({
@@ -59,7 +70,7 @@ export interface DeadLetter extends z.infer<typeof StoredLetter> {
   address: string;
 }
 
-/** Keeps a delivery with its error. Tries until that is durable, so never rejects. */
+/** Stores a delivery with its error as a dead letter. Retries until the letter is durable, so this never rejects. */
 export async function bury(
   { bus, clock, logger }: { bus: Bus; clock: Clock; logger: Logger },
   address: string,
@@ -69,7 +80,7 @@ export async function bury(
   inRequestOf(trace, () =>
     logger.error({ err: error, address, message, tries }, "message became a dead letter"),
   );
-  // For an input that its schema refuses, the refusal names the field.
+  // If the schema refused the input, the refusal's message names the field.
   const { message: reason } = refusalOf(error) ?? error;
   const told = reason.slice(0, DEAD_LETTER_ERROR_CHARS);
   const requestId = requestIdOf(trace);
@@ -89,8 +100,8 @@ export async function bury(
 }
 
 /**
- * Shows operators a task that failed at every try. One letter per kind and key is enough: the sender gets
- * the failure too, and may repeat the task until its cause is gone. Rejects where the letter is not stored.
+ * Stores a task that failed at every try as a dead letter. One letter per kind and key is enough: the sender also
+ * gets the failure, and may repeat the task until the cause is gone. Rejects if the letter is not stored.
  */
 export async function buryTask(
   { bus, clock }: { bus: Bus; clock: Clock },
@@ -110,7 +121,10 @@ export async function buryTask(
   });
 }
 
-/** The whole input where one of our clients wrote it. Other input may be too large; then only its beginning is kept. */
+/**
+ * Returns the letter as JSON. Keeps the whole input if one of our clients wrote it. Other input may be too large;
+ * then only its beginning is kept.
+ */
 function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
   const payload = JSON.stringify(letter);
   if (Buffer.byteLength(payload) <= DEAD_LETTER_BYTES_MAX) return payload;
@@ -119,8 +133,8 @@ function encodeLetter(letter: z.infer<typeof StoredLetter>): string {
 }
 
 /**
- * The present letters, the oldest first. Letters that come during the listing, from retries that failed, are left
- * out.
+ * Lists the present letters, the oldest first. Letters that are stored during the listing, by retries that failed,
+ * are not included.
  */
 export async function* listDeadLetters(bus: Bus, after = 0): AsyncGenerator<DeadLetter> {
   const { state } = await bus.jetstream.streams.info(STREAMS.dead);
@@ -133,23 +147,25 @@ export async function* listDeadLetters(bus: Bus, after = 0): AsyncGenerator<Dead
   }
 }
 
-/** Undefined where no such letter is kept. */
+/** Returns a letter, or undefined if there is no letter with this sequence. */
 export async function findDeadLetter(bus: Bus, sequence: number): Promise<DeadLetter | undefined> {
   const found = await bus.readNext(STREAMS.dead, deadSubject(">"), sequence);
   return found?.seq === sequence ? readLetter(found) : undefined;
 }
 
 /**
- * Sends the message once more, as mail or as a task of the request that caused it, and then removes the letter.
- * If it is cut off in between and repeated, it sends nothing twice for two minutes, as long as the stream knows message
- * ids. Rejects with `conflict` while another operator acts on the letter, and with `not_found` after that.
+ * Sends the message once more, as mail or as a task of the request that caused it, and then removes the letter. If
+ * the call is interrupted and repeated within two minutes, the message is not sent twice, because the stream
+ * remembers message ids that long. Rejects with `conflict` while another operator acts on the letter, and with
+ * `not_found` after that operator has finished.
  */
 export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<void> {
   const leave = await claimLetter(bus, letter, "retry");
   try {
     await writeAtomically(bus, [retryOf(bus, letter)]);
   } catch (error) {
-    // A message with an unknown outcome may be stored yet, so nobody else may drop the letter now.
+    // If the outcome is unknown, the message may still be stored. So keep the claim: nobody else may drop the letter
+    // now.
     if (error instanceof WriteRefused) await leave();
     throw error;
   }
@@ -173,12 +189,13 @@ function retryOf(
 ) {
   const headers = { "Nats-Msg-Id": `dead-${sequence}-${buriedAt}` };
   const from = "operator";
-  // The retry is a run of its own under the id of the request.
+  // The retry is a separate run under the same request id.
   const trace =
     requestId === undefined ? undefined : requestCarrier(`retry-${sequence}`, requestId);
   if (task) {
     const { subject, key } = task;
-    // For two minutes the bus knows the id of the earlier run's message, and would drop one under the same id.
+    // For two minutes, the bus remembers the id of the earlier message and would drop a message with the same id. So
+    // the retry has a new id.
     const id = `${task.id.slice(0, RETRIED_ID_CHARS)}-retry-${sequence}`;
     return { subject, payload: encodeTask({ id, from, key, message, input, trace }), headers };
   }
@@ -190,8 +207,9 @@ function retryOf(
 }
 
 /**
- * Keeps other operators from a letter for CLAIM_S. Returns how to end the claim before. The claim is in the cache, which
- * may be lost or away: then two operators who act in the same moment may both succeed, and the message is sent once.
+ * Claims a letter for CLAIM_S, so that no other operator acts on it. Returns a function that ends the claim earlier.
+ * The claim is in the cache, which may lose it or be unreachable. Then two operators who act at the same time may
+ * both succeed, but the message is sent only once.
  */
 async function claimLetter(
   bus: Bus,

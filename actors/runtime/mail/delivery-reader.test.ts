@@ -50,7 +50,7 @@ describe("mail", function () {
       const message = await world.bus.readLast(STREAMS.dead, deadSubject(address));
       return message?.json<object>();
     });
-  /** Mail as nobody's client writes it. */
+  /** Publishes mail that none of our clients would write. */
   const publish = (address: string, payload: string) =>
     world.bus.jetstream.jetstream().publish(mailSubject(shardOf(address), address), payload);
   const gone = () =>
@@ -100,7 +100,7 @@ describe("mail", function () {
 
   it("arrives in order also at an actor whose earlier mail fails for a while", async () => {
     await note("falter", "first");
-    // By itself it would be taken after half a minute.
+    // Without the skipped clock, the pauses before its last try would take half a minute.
     const times = MAIL_TRIES_MAX - 1;
     await world.client.send(probe, "falter", "falter", { text: "second", times });
     await note("falter", "third");

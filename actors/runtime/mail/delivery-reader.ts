@@ -11,17 +11,23 @@ import { traceOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import type { Shard } from "../shards/shard.ts";
 
-/** Mail of one shard under way in a host's memory. */
+/** Limits the mail of one shard that is being handled in a host's memory. */
 export const MAIL_IN_FLIGHT_MAX = 1_000;
-/** Waiting mail of one key. Past it, the key's mail stays in the stream, so that a failing key delays no other. */
+/**
+ * Limits the waiting mail of one key. Past this limit, the key's mail stays in the stream, so that a failing key
+ * delays no other key.
+ */
 const MAIL_OF_KEY_MAX = 250;
-/** Due reminders of one shard under way: all that came due while no host was there come at once. */
+/**
+ * Limits the due reminders of one shard that are being handled. All reminders that came due while no host ran are
+ * delivered together.
+ */
 const REMINDERS_IN_FLIGHT_MAX = 100;
-/** Copies of a shard's mail the client library holds ahead of the handlers. */
+/** How many messages of a shard's mail the client library buffers ahead of the handlers. */
 const MAIL_PREFETCH = 256;
 /**
- * Removals of mail are gathered for this long, so that one purge serves many. A new owner reads at most this much
- * again.
+ * How long removals of mail are collected, so that one purge serves many. A new owner reads at most the mail of this
+ * time again.
  */
 const MAIL_PURGE_MS = 1_000;
 
@@ -29,10 +35,10 @@ const Mail = z.object({
   from: z.string(),
   message: z.string(),
   input: z.unknown().optional(),
-  /** How often its actor has failed to handle it on the host of its sender. */
+  /** How often the receiving actor has failed to handle the mail on the host of its sender. */
   tries: z.int().min(0).default(0),
 });
-/** A name that no kind has: a message to it becomes a dead letter under its subject. */
+/** A name that no kind has. Mail to an unreadable address is delivered to this name, and so becomes a dead letter. */
 const NOBODY = "(nobody)";
 const Fired = z.object({ at: z.number() });
 
@@ -43,7 +49,10 @@ export interface ReaderParts {
   deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
 }
 
-/** Mail of one key that stays in the stream for now: from the first unread one to the last that was passed by. */
+/**
+ * The mail of one key that stays in the stream for now: from the first unread message to the last message that the
+ * reader skipped.
+ */
 interface Left {
   first: number;
   last: number;
@@ -51,9 +60,9 @@ interface Left {
 }
 
 /**
- * Delivers the shard's mail until the shard closes. Mail that is done is removed from the stream, up to the first
- * that is not: so the next owner misses nothing, and each actor knows which mail it has handled. A key whose mail
- * does not get done holds up no other: past MAIL_OF_KEY_MAX the reader passes its mail by, and reads that by itself.
+ * Delivers the shard's mail until the shard closes. Removes mail from the stream up to the first message that is not
+ * handled yet. So the next owner misses nothing, and each actor knows which mail it has handled. A key whose mail
+ * fails delays no other key: past MAIL_OF_KEY_MAX, the reader skips the key's mail and reads it separately.
  */
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
   await new MailReader(parts, shard).read();
@@ -103,7 +112,9 @@ class MailReader {
     this.#parts.deliver(this.#shard, address, delivery);
   }
 
-  /** Delivers, in order, the mail that was passed by; from then on the key's mail is delivered as it is read. */
+  /**
+   * Delivers the skipped mail of a key in its order. Afterwards the key's mail is again delivered when it is read.
+   */
   async #catchUp(subject: string, rest: Left): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const signal = this.#signal;
@@ -113,7 +124,7 @@ class MailReader {
         const message = await bus.whileConnected(() =>
           bus.readNext(STREAMS.mail, subject, rest.first),
         );
-        // A replica that lags does not hold it yet.
+        // A replica that lags behind does not hold the message yet.
         if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
         if (signal.aborted) return;
         rest.first = message.seq + 1;
@@ -152,14 +163,14 @@ class MailReader {
     const firsts = Array.from(this.#left.values(), ({ first }) => first);
     const open = Math.min(mail.read + 1, ...this.#waiting, ...firsts);
     const isDone = await purgeMail(this.#parts, number, open);
-    // No later mail may come that would delete it.
+    // Retry the purge now, because there may be no later mail whose purge would include this mail.
     if (!isDone && !this.#purging && !this.#signal.aborted) void this.#purge();
   }
 }
 
 /**
- * Removes a shard's mail before this sequence. No fence is needed: all of it had its effect under a fence. Resolves to
- * false where that failed.
+ * Removes a shard's mail before this sequence. This needs no fence, because all of this mail had its effect under a
+ * fence. Resolves with false if the removal failed.
  */
 async function purgeMail(
   { bus, logger }: ReaderParts,
@@ -177,7 +188,7 @@ async function purgeMail(
   }
 }
 
-/** Delivers reminders as they come due, and removes each by its sequence once it is done. */
+/** Delivers reminders when they are due. Removes each reminder by its sequence after it was handled. */
 export async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, logger } = parts;
   const { stream } = shard.subjects;
@@ -191,7 +202,7 @@ export async function readReminders(parts: ReaderParts, shard: Shard): Promise<v
       waiting -= 1;
       room.free();
       bus.jetstream.streams.deleteMessage(stream, fired.seq, false).catch((error: unknown) => {
-        // The next owner reads it once more and finds it obsolete.
+        // The next owner reads the reminder again and finds it obsolete.
         logger.debug({ err: error, shard: shard.number }, "fired reminder not removed");
       });
     };
@@ -224,7 +235,10 @@ class Room {
   }
 }
 
-/** Turns unreadable mail into a message that no kind has, and so into a dead letter that shows its text. */
+/**
+ * Reads the payload of mail. Unreadable mail gets a message name that no kind has, and so becomes a dead letter that
+ * shows its text.
+ */
 function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"> {
   try {
     const { message, input, tries } = Mail.parse(JSON.parse(text));

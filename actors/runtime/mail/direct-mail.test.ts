@@ -27,14 +27,17 @@ import { readSentMark } from "./outbox-relay.ts";
 const courier = defineContract({
   kind: "courier",
   messages: {
-    /** Sends a word of so many characters to each, who send on another of `after` characters. */
+    /**
+     * Sends a text of `characters` characters to each actor in `to`. Each of these actors then sends a text of
+     * `after` characters.
+     */
     start: {
       input: z.object({ to: z.array(z.string()), characters: z.int(), after: z.int() }),
       reply: z.object({ had: z.int() }),
     },
     carry: { input: z.object({ text: z.string(), after: z.int() }) },
     had: { input: z.object({}), reply: z.object({ had: z.int() }) },
-    /** Starts a word that goes to and fro until `isHopping` is over. */
+    /** Starts a message that two actors send to each other while `isHopping` is true. */
     serve: { input: z.object({ to: z.string() }), reply: z.object({ had: z.int() }) },
     hop: { input: z.object({ to: z.string(), back: z.string() }) },
   },
@@ -107,7 +110,7 @@ describe("mail between actors of one host", function () {
     });
     return notes;
   };
-  /** Without what the mark beside MAIL says is published. */
+  /** Reads a shard's outbox, without the entries that the `sent` mark lists as published. */
   const outboxOf = async (shard: number) => {
     const stored = await world.bus.readLast(world.subjects.stream, world.subjects.outbox(shard));
     const { mark } = await readSentMark(world.bus, shard);
@@ -189,7 +192,7 @@ describe("mail between actors of one host", function () {
   const had = async (key: string) => (await world.client.call(courier, key, "had", {})).had;
   const start = (from: string, to: string[], characters: number, after: number) =>
     world.client.call(courier, from, "start", { to, characters, after });
-  /** On one shard, so that all they send needs room in one outbox. */
+  /** Returns keys on the same shard as `key`, so that all their sends need room in one outbox. */
   function neighboursOf(key: string, count: number): string[] {
     const shardOfKey = (one: string) => shardOf(addressOf("courier", one));
     const keys: string[] = [];
@@ -209,7 +212,7 @@ describe("mail between actors of one host", function () {
     const couriers = neighboursOf("first", 240);
     const [one = ""] = couriers;
     await warmUp("first", one);
-    // The two leave room for less than any of those who have it wants.
+    // After these two calls, the outbox has less room than any of the receivers needs.
     const characters = Math.floor(OUTBOX_BYTES_MAX / 2 / 120) - 170;
     await Promise.all([
       start("first", couriers.slice(0, 120), characters, 40_000),
@@ -370,7 +373,7 @@ describe("DirectMail", () => {
     expect(delivered).to.deep.equal([]);
     expect(asked).to.deep.equal([1]);
     await settled();
-    // The first two are to be published first.
+    // The first two notes will be published, so this note must follow them through MAIL.
     send(note("to"));
     expect(delivered).to.deep.equal([]);
   });

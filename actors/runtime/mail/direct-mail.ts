@@ -1,7 +1,7 @@
 /**
- * Mail between actors of one host, which needs no stream. Once the outbox that holds it is durable, the host hands it
- * to its actor. The commit of its effect also takes it out of the outbox, so both are stored or neither is. All other
- * mail goes by MAIL, as mail between hosts does.
+ * Mail between actors of one host, which needs no stream. As soon as the outbox that holds the mail is durable, the
+ * host hands the mail directly to its actor. The commit of the mail's effect also removes the mail from the outbox,
+ * so that both are stored or neither. All other mail goes through MAIL, as mail between hosts does.
  */
 import type { Logger } from "pino";
 import { addressOf, mailSubject, mailSubjects, STREAMS } from "../../../schemas/subjects.ts";
@@ -10,7 +10,10 @@ import type { Delivery } from "../shards/incoming.ts";
 import type { OutboxEntry } from "../shards/outbox.ts";
 import type { DirectSend, ReadAddress, Shard } from "../shards/shard.ts";
 
-/** Handed over within a host and not yet committed: handled in one turn of the loop, which others wait for. The rest goes by MAIL. */
+/**
+ * Limits the mail that is handed over within a host and not committed yet. One turn of the event loop handles this
+ * mail, and other work waits for that turn. Further mail goes through MAIL.
+ */
 export const DIRECT_MAIL_MAX = 256;
 
 interface DirectMailParts {
@@ -22,15 +25,15 @@ interface DirectMailParts {
   /** Whether the host commits the changes of actors of this kind. */
   isDurable(kind: string): boolean;
   deliver(shard: Shard, address: ReadAddress, delivery: Delivery): void;
-  /** The shard's outbox has mail to publish. */
+  /** Called when the shard's outbox has mail to publish. */
   publish(shard: Shard): void;
 }
 
 export class DirectMail {
   readonly #parts: DirectMailParts;
-  /** Mail that was handed over and is not committed yet, of all shards. */
+  /** Counts the mail of all shards that was handed over and is not committed yet. */
   #handed = 0;
-  /** Orders events in time: a clock cannot, within one millisecond. */
+  /** A counter that orders events in time. A clock cannot order events within one millisecond. */
   #moment = 0;
   readonly #looking = new Set<Shard>();
 
@@ -39,8 +42,8 @@ export class DirectMail {
   }
 
   /**
-   * The host no longer knows which of the shard's sends MAIL holds: the shard was opened, or a former owner may have
-   * published some.
+   * Called when the host no longer knows which of the shard's sends MAIL holds: the shard was opened, or a former
+   * owner may have published some sends.
    */
   startKnowing(shard: Shard): void {
     this.#moment += 1;
@@ -49,12 +52,12 @@ export class DirectMail {
   }
 
   /**
-   * Hands over the entries that may be handed over; the others are to be published. `added` are the newest of the
-   * outbox.
+   * Hands over those new entries of the outbox that need not go through MAIL; the relay publishes the others. `added`
+   * are the newest entries of the outbox.
    */
   offer(from: Shard, added: readonly OutboxEntry[]): void {
     if (from.status !== "open" || added.length === 0) return;
-    /** Addresses of entries that are to be published: later mail to them has to stay behind. */
+    /** Addresses of entries that will be published. Later mail to the same address must stay behind them. */
     const behind = new Set<string>();
     for (const entry of from.outbox.entries) {
       if (entry === added[0]) break;
@@ -70,17 +73,20 @@ export class DirectMail {
     for (const send of sends) this.#deliver(send);
   }
 
-  /** A commit with their effect is being written. They are not published until its outcome is known. */
+  /**
+   * Marks sends whose effect is in a commit that is being written. They are not published before the outcome is
+   * known.
+   */
   committing(sends: readonly DirectSend[]): void {
     for (const send of sends) send.status = "committing";
   }
 
-  /** Their effect is durable, and the stored outbox no longer names them. */
+  /** Forgets sends whose effect is durable, because the stored outbox no longer contains them. */
   committed(sends: readonly DirectSend[]): void {
     for (const { from, entry } of sends) this.#forget(from, entry);
   }
 
-  /** The commit was not made: their effect is yet to come, on this host or another. */
+  /** Called when a commit failed: the effect of these sends is still to come, on this host or another. */
   notCommitted(sends: readonly DirectSend[]): void {
     for (const send of sends) {
       if (send.status === "committing") send.status = "handed";
@@ -90,12 +96,17 @@ export class DirectMail {
     }
   }
 
-  /** Publishes the mail without effect so far: the outbox is full, or the shard goes to another host. */
+  /**
+   * Publishes the direct mail that had no effect yet, because the outbox is full or the shard moves to another host.
+   */
   publishAll(from: Shard): void {
     this.#publish(from, () => true);
   }
 
-  /** The host has lost the shard: its next owner publishes the mail from it, and this host publishes the mail to it. */
+  /**
+   * Called when the host has lost the shard. The shard's next owner publishes the mail from the shard, and this host
+   * publishes the mail to the shard.
+   */
   drop(shard: Shard): void {
     for (const entry of [...shard.sends.direct.keys()]) this.#forget(shard, entry);
     for (const from of this.#parts.shards.values()) this.#publish(from, ({ to }) => to === shard);
@@ -119,7 +130,7 @@ export class DirectMail {
 
   #hand(what: Pick<DirectSend, "from" | "to" | "address" | "entry">): DirectSend {
     const { from, address, entry } = what;
-    // Later mail from the same sender has to follow it, so it goes by MAIL too.
+    // Later mail from this shard to the same actor must follow this mail, so it goes through MAIL too.
     const isBehind = (other: DirectSend) =>
       other.address === address && other.entry.number >= entry.number;
     const giveUp = (tries: number) => {
@@ -135,13 +146,13 @@ export class DirectMail {
   #deliver(send: DirectSend): void {
     const { to, address, entry } = send;
     const { kind, key, message, trace } = entry.message;
-    // A copy that holds what JSON carries, as the bus would deliver it.
+    // Copies the input through JSON, so that the actor gets exactly what the bus would deliver.
     const { input } = JSON.parse(entry.text) as OutboxEntry["message"];
     const delivery = { message, input, trace, tries: 0, direct: send, done: () => {} };
     this.#parts.deliver(to, { kind, key, address }, delivery);
   }
 
-  /** The target's shard; undefined where the mail goes by MAIL. */
+  /** Returns the target's shard, or undefined if the mail must go through MAIL. */
   #targetOf(from: Shard, { message }: OutboxEntry, address: string): Shard | undefined {
     const { bus, shards, isDurable, commitTogether } = this.#parts;
     if (this.#handed >= DIRECT_MAIL_MAX) return undefined;
@@ -152,12 +163,12 @@ export class DirectMail {
   }
 
   /**
-   * True when the target's reader has delivered all mail from the sender to this address that MAIL may ever hold, but
-   * for the entries still in the sender's outbox. A former owner of the sender's shard may live on without knowing.
-   * It can publish only entries that the outbox held when this owner read it (`ActorHost` makes sure of that). This
-   * owner publishes those by MAIL too, over the same `sent` mark, so only one of the two succeeds. What remains is
-   * the mail that this owner published, which it knows, and earlier mail, which is read once a later look finds
-   * nothing unread.
+   * True when the target's reader has delivered all mail from the sender's shard to this address that MAIL may ever
+   * hold, except the entries that are still in the sender's outbox. A former owner of the sender's shard may not know
+   * yet that it lost the shard. It can publish only entries that the outbox held when this owner read the outbox
+   * (`ActorHost` ensures that). This owner publishes the same entries through MAIL over the same `sent` mark, so only
+   * one of the two succeeds. The remaining mail is the mail that this owner published, which it knows, and earlier
+   * mail. The reader has delivered all earlier mail when a later check of MAIL finds nothing unread.
    */
   #hasReadAllFrom({ sends }: Shard, to: Shard, address: string): boolean {
     if (to.mail.passedBy.has(mailSubject(to.number, address))) return false;
@@ -168,7 +179,7 @@ export class DirectMail {
     return false;
   }
 
-  /** Asks MAIL whether it holds unread mail of the shard; one question at a time. */
+  /** Asks the leader whether MAIL holds unread mail of the shard; one request at a time. */
   async #look(to: Shard): Promise<void> {
     if (this.#looking.has(to)) return;
     this.#looking.add(to);

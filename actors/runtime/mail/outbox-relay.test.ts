@@ -60,7 +60,7 @@ describe("OutboxRelay", function () {
 
   it("publishes mail that several actors of a shard send at once, also past OUTBOX_BYTES_MAX together", async () => {
     const senders = neighbours(8);
-    // Each near the bound of one transition; a letter beyond ASCII is two bytes and more.
+    // Each text is near the limit of one transition, because a letter outside ASCII takes two bytes or more.
     const text = "é".repeat(140_000);
     await Promise.all(
       senders.flatMap((from) => [0, 1].map(() => scatter(from, [`to-${from}`], text))),

@@ -1,7 +1,7 @@
 /**
  * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. Each batch of mail also moves the `sent`
- * marks of its shards, each by compare-and-set. So the stream holds each mail once, whichever host publishes it,
- * however often.
+ * marks of its shards by compare-and-set. So the stream holds each mail only once, even if several hosts publish it,
+ * or one host publishes it repeatedly.
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
@@ -13,7 +13,7 @@ import { type OutboxEntry, SentMark } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
 import { queueTask } from "../tasks/queue-task.ts";
 
-/** Pause before a task is offered to a full lane again: a lane drains at tens of tasks a second. */
+/** Pause before a task is queued again in a full lane. Workers take tens of tasks per second from a lane. */
 const LANE_RETRY_MS = 100;
 
 interface Group {
@@ -31,13 +31,16 @@ export class OutboxRelay {
   readonly #shards = new Set<Shard>();
   /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #published = new WeakSet<OutboxEntry>();
-  /** Shards with a task whose queue is full. Their other tasks wait with it, but their mail does not. */
+  /**
+   * Shards with a task that could not be queued, for example because its queue is full. The shard's other tasks wait
+   * with this task, but its mail does not.
+   */
   readonly #blocked = new Set<Shard>();
   #running = false;
 
   /**
    * Calls `drained` whenever outboxes have more room than before, and `reloaded` when MAIL may hold more mail of a
-   * shard than was known. `owns` says whether this host owns the shard at this moment.
+   * shard than this host knew. `owns` returns whether this host owns the shard now.
    */
   constructor(parts: {
     bus: Bus;
@@ -55,11 +58,11 @@ export class OutboxRelay {
     this.#reloaded = parts.reloaded;
   }
 
-  /** The shard's outbox has something to publish. */
+  /** Called when the shard's outbox has entries to publish. */
   add(shard: Shard): void {
     this.#shards.add(shard);
     if (this.#running) return;
-    // Set first: `#run` may end before it returns.
+    // Set before the call of `#run`, which may end before it returns.
     this.#running = true;
     void this.#run();
   }
@@ -87,14 +90,14 @@ export class OutboxRelay {
       const waiting = shard.status === "gone" ? [] : this.#publishable(shard);
       const entries: OutboxEntry[] = [];
       for (const entry of waiting) {
-        // One message of the batch is the shard's mark.
+        // Besides its entries, each shard needs one message of the batch for its `sent` mark.
         if (count + entries.length + groups.length + 2 > BATCH_MESSAGES_MAX) break;
         if (bytes > BATCH_BYTES_MAX) break;
         entries.push(entry);
         bytes += entry.bytes;
       }
       if (waiting.length > 0 && entries.length === 0) break;
-      // A shard that had its turn goes behind the others, so that one that never empties holds up none.
+      // A shard that was served goes behind the other shards, so that a shard that is never empty delays no other.
       this.#shards.delete(shard);
       if (entries.length === 0) continue;
       this.#shards.add(shard);
@@ -104,7 +107,10 @@ export class OutboxRelay {
     return groups;
   }
 
-  /** The outbox without the mail that was handed over, and without mail behind that to the same actor. */
+  /**
+   * Returns the entries to publish: no mail that was handed over directly, no other mail to the same actors, and no
+   * tasks of a blocked shard.
+   */
   #publishable(shard: Shard): readonly OutboxEntry[] {
     const { entries } = shard.outbox;
     const { direct } = shard.sends;
@@ -136,7 +142,10 @@ export class OutboxRelay {
     return (await Promise.all(ready)).filter(({ entries }) => entries.length > 0);
   }
 
-  /** Retries the shard's tasks later, because workers drain a full queue. Each try queues all other tasks. */
+  /**
+   * Retries the shard's refused tasks later, when workers may have drained the full queue. Each try queues every task
+   * that has room.
+   */
   #block(shard: Shard, error: unknown): void {
     const full = error instanceof WriteRefused && error.full;
     if (!full)
@@ -149,8 +158,8 @@ export class OutboxRelay {
   }
 
   /**
-   * Within the stream's duplicate window a task that another host has published is dropped; after it, the task would
-   * run twice.
+   * Queues a task. Within the stream's duplicate window, the stream drops a task that another host has published
+   * already. After this window, the task would run twice.
    */
   async #publishTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
     const { kind, lane = "", inTurns = false } = message;
@@ -194,12 +203,13 @@ export class OutboxRelay {
     }
   }
 
-  /** Reads, after a failure, what this host or a new owner has published. */
+  /** After a failure, reads which entries this host or a new owner has published. */
   async #reload(groups: Group[]): Promise<void> {
     for (const { shard } of groups) {
       try {
         const { revision, mark } = await readSentMark(this.#bus, shard.number);
-        // The mark of the shard's next owner: a mark written over it would not name what that owner has yet to deliver.
+        // If another host owns the shard, the mark belongs to that host. A mark written over it would not list the
+        // mail that the other host still has to deliver.
         if (!(await this.#owns(shard))) continue;
         shard.sentRevision = revision;
         shard.outbox.forget(mark);
@@ -212,7 +222,7 @@ export class OutboxRelay {
   }
 }
 
-/** The `sent` mark once these entries are published. */
+/** Returns the `sent` mark for the time after these entries are published. */
 function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark {
   const sent = Math.max(outbox.sent, ...published.map(({ number }) => number));
   const done = new Set(published);
@@ -220,7 +230,7 @@ function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark 
   return { sent, waiting: waiting.map(({ number }) => number) };
 }
 
-/** Which entries of a shard's outbox are published, and the sequence of the message that says so. */
+/** Reads which entries of a shard's outbox are published, and the sequence of the mark's message. */
 export async function readSentMark(bus: Bus, shard: number) {
   const message = await bus.readLast(STREAMS.mail, sentSubject(shard));
   if (!message) return { mark: { sent: 0, waiting: [] }, revision: 0 };

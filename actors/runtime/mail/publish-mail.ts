@@ -9,7 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 
 /**
- * Stores mail under its id: a repetition within the stream's duplicate window is stored once. Rejects with
+ * Stores mail under its id, so that the stream drops a repetition within its duplicate window. Rejects with
  * ActorError.
  */
 export async function publishMail(

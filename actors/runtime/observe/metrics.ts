@@ -40,12 +40,15 @@ export function exposeGauge(registry: Registry, name: MetricName, value: () => n
   });
 }
 
-/** Upper bounds of durations in seconds: from a commit to a crawled page that its host delays. */
+/**
+ * Upper bounds of durations in seconds. The shortest durations are those of commits, the longest those of crawled
+ * pages that load slowly.
+ */
 const SECONDS_BUCKETS = [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 15, 60];
 
 /**
- * Shows the figures of `schemas/meter.ts`, with all their series from the start: the rate of a series that appears
- * with its first event would miss that event. The returned function stops the counts.
+ * Exposes the figures of `schemas/meter.ts`, with all their series from the start. If a series appeared only with its
+ * first event, the rate of the series would miss this event. The returned function stops the counts.
  */
 export function exposeMeter(registry: Registry): () => void {
   const counters = new Map<string, Counter>();

@@ -1,4 +1,4 @@
-/** Writes the steps of requests to TRACES in the background, and reads those of one request. */
+/** Writes the steps of requests to TRACES in the background, and reads the steps of one request. */
 import { Counter, type Registry } from "prom-client";
 import { declaredMetric } from "../../../schemas/metrics.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
@@ -16,18 +16,24 @@ import { BusLines } from "../store/stored-lines.ts";
 /** A process gathers steps for this time, so that a busy process writes few messages. */
 const GATHER_MS = 250;
 /**
- * Limits the steps that wait in a process. Above the limit, for example while the bus is away, the process drops and
- * counts steps.
+ * Limits the steps that wait in a process. Above the limit, for example while the bus is away, the process drops
+ * further steps and counts them.
  */
 export const STEPS_WAITING_MAX = 10_000;
-/** Limits the steps of one request that a process writes. For a long crawl these are its first turns. */
+/**
+ * Limits the steps of one request that a process writes. Of a long crawl, only the steps of its first turns are
+ * written.
+ */
 export const STEPS_PER_REQUEST_MAX = 300;
 /**
  * Limits the requests whose steps a process counts. Above the limit it restarts all counts, so a long request may write
  * more steps.
  */
 const REQUESTS_COUNTED_MAX = 10_000;
-/** Steps of one message. With the longest texts, each character escaped, they take 800 kB: the bus takes 1 MiB. */
+/**
+ * Limits the steps of one message. With the longest texts and every character escaped, the steps take 800 kB; the bus
+ * accepts messages up to 1 MiB.
+ */
 const STEPS_PER_MESSAGE_MAX = 60;
 
 interface RecorderParts {
@@ -36,7 +42,7 @@ interface RecorderParts {
   registry: Registry;
 }
 
-/** Records the steps of this process until it is stopped. It never delays work, and drops steps if it falls behind. */
+/** Records the steps of this process until `stop`. Recording never delays work; it drops steps if it falls behind. */
 export class StepRecorder {
   readonly #parts: RecorderParts;
   readonly #written = new Map<string, number>();

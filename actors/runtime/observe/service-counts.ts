@@ -14,7 +14,7 @@ export interface MessageCounts {
   ms: number;
 }
 
-/** Names that callers invent are counted together: labels come from closed lists. */
+/** Names that callers invent are counted together under this name, because labels come from closed lists. */
 const UNKNOWN = "(unknown)";
 
 export class ServiceCounts {
@@ -35,7 +35,10 @@ export class ServiceCounts {
     if ("refusal" in answer) this.fail(kind, message, answer.refusal);
   }
 
-  /** Returns the delivery as one that counts as a request, which ends when its effect or its dead letter is durable. */
+  /**
+   * Returns a delivery that counts as a request. The request ends when the delivery's effect or its dead letter is
+   * durable.
+   */
   countDelivery(kind: string, delivery: Delivery, clock: Clock): Delivery {
     const startedAt = clock.monotonic();
     const done = () => {
@@ -45,7 +48,10 @@ export class ServiceCounts {
     return { ...delivery, done };
   }
 
-  /** A message that is counted among the requests, now or later, has failed for good. */
+  /**
+   * Counts a message that has failed and is not retried. The message itself is counted among the requests separately,
+   * now or later.
+   */
   fail(kind: string, message: string, error: Error): void {
     const counts = this.#of(kind, message);
     counts.errors += 1;
@@ -53,7 +59,7 @@ export class ServiceCounts {
     counts.lastError = refusal ? `${refusal.code}: ${refusal.message}` : error.message;
   }
 
-  /** Every known message in the order of registration, including those without requests. */
+  /** Returns the counts of all known messages in the order of registration, including messages without requests. */
   all(): MessageCounts[] {
     return [...this.#counts.values()];
   }

@@ -16,10 +16,10 @@ interface ServiceParts {
   endpoints(): readonly ServiceEndpoint[];
 }
 
-/** The work of a role under one name, and its counts. */
+/** One kind of work of a role, with its counts. */
 interface ServiceEndpoint {
   name: string;
-  /** The subject of its requests, for readers of the list. */
+  /** The subject of the requests, as `nats service info` shows it. */
   subject: string;
   requests: number;
   errors: number;
@@ -93,5 +93,5 @@ export class Service {
 const NANOSECONDS = 1_000_000;
 const nanoseconds = (ms: number) => Math.round(ms * NANOSECONDS);
 
-/** Letters, digits, `-` and `_`, as the protocol allows. */
+/** Drops the characters that the protocol does not allow: only letters, digits, `-` and `_` stay. */
 const endpointName = (name: string) => name.replace(/[^\w-]/g, "");

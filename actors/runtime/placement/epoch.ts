@@ -1,4 +1,4 @@
-/** The owner of a shard, as the store names it. */
+/** The epoch of a shard, which names the shard's owner in the store. */
 import { z } from "zod";
 
 /** An earlier owner's journal, and the epoch under which it had the shard. */
@@ -32,7 +32,10 @@ export const encodeEpoch = ({ owner, from, firstJournals }: Epoch): string =>
 
 export const NOBODY: Epoch = { owner: null, firstJournals: [] };
 
-/** The journals that a host reads when it takes the shard over after the epoch at this sequence. */
+/**
+ * Returns the journals that a host must read when it takes the shard over. `sequence` is the sequence of the present
+ * epoch.
+ */
 export function sourcesOf({
   owner,
   from,
@@ -44,6 +47,6 @@ export function sourcesOf({
   return { from: owner === null ? undefined : { journal: owner, epoch: sequence }, firstJournals };
 }
 
-/** True while some host needs the journal. */
+/** True while the epoch names the journal, so that a host may still need it. */
 export const namesJournal = ({ owner, from, firstJournals }: Epoch, journal: string) =>
   owner === journal || from?.journal === journal || firstJournals.includes(journal);

@@ -1,7 +1,7 @@
 /**
  * The lease of a host: one key that expires unless the host renews it. A host renews only over its last renewal. So a
- * lease that has ended stays ended, and its host goes on under a new name. A second key, the member, has the same
- * content without an end. It is written only when the content changes, and all hosts watch it.
+ * lease that has ended never returns, and its host continues under a new name. A second key, the member, has the same
+ * content but does not expire. It is written only when the content changes, and all hosts watch it.
  */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
@@ -14,19 +14,25 @@ import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
 import { LeaseLength } from "./lease-length.ts";
 
-/** Four renewals a lease, so that a lost message costs nothing. */
+/** Interval of renewals: four in the lifetime of a lease, so that a lost message does no harm. */
 export const LEASE_RENEW_MS = 500;
 /** The end of another host's lease is given up after this, and written again later. */
 const LEASE_END_MS_MAX = 1_000;
-/** Tries of the first lease, a renewal apart: an election at start takes up to 9 s. */
+/**
+ * Limits the tries to take the first lease, with one renewal interval between them. The election of a leader at the
+ * start takes up to 9 s.
+ */
 const LEASE_START_TRIES_MAX = 40;
-/** Taken off a lease before a host trusts it for reads: clocks of two machines drift, timers come late. */
+/**
+ * The host trusts its lease for reads only until this long before the end, because clocks of two machines drift and
+ * timers run late.
+ */
 const LEASE_MARGIN_MS = 500;
 
 export const Lease = z.object({
   /** The host gives its shards away and takes none. */
   leaving: z.boolean(),
-  /** Id of the server whose connection it was renewed on. */
+  /** Id of the server through which the host renewed the lease. */
   server: z.string().optional(),
   /**
    * The form of epochs that the host can read. Absent in leases of the first release, whose hosts cannot read epochs of
@@ -51,7 +57,7 @@ interface HeldLease {
   revision: number;
   /** The content of the member as it was written last. */
   member: string;
-  /** An earlier name of this host, whose lease has ended and whose member may be there still. */
+  /** An earlier name of this host. The lease of this name has ended, but its member may still exist. */
   readonly former: string | undefined;
 }
 
@@ -60,12 +66,12 @@ interface HostLeaseParts {
   store: StateStore;
   clock: Clock;
   logger: Logger;
-  /** The start of the host's id, for operators; a random part makes it unique. */
+  /** The first part of the host's id, by which operators recognize the host. A random part makes the id unique. */
   hostName: string;
   /** Called before the lease is written under this name. */
   renewing(id: string): void;
   renewed(): void;
-  /** The lease has ended; `id` is a new one already. */
+  /** Called when the lease has ended. `id` is then already a new name. */
   lost(): void;
 }
 
@@ -74,8 +80,8 @@ export class HostLease {
   readonly #stopped = new AbortController();
   #held: HeldLease;
   /**
-   * Until when the lease surely lives: by the monotonic clock, by the wall clock, and while the connection lasts that
-   * renewed it.
+   * The time until which the lease surely lives: by the monotonic clock, by the wall clock, and only while the
+   * connection lasts that renewed the lease.
    */
   #holdsUntil = NEVER;
   readonly #length = new LeaseLength();
@@ -101,13 +107,14 @@ export class HostLease {
   get holds(): boolean {
     const { bus, clock } = this.#parts;
     const { monotonic, wall, disconnections } = this.#holdsUntil;
-    // A host that sees that this one has lost its connection may end its lease: see `HostPresence`.
+    // Another host that sees the loss of this host's connection may end the lease: see `HostPresence`.
     if (bus.disconnections !== disconnections) return false;
-    // The monotonic clock stands still while a virtual machine is suspended; the wall clock may be set back.
+    // Checks both clocks: the monotonic clock stops while a virtual machine is suspended, and the wall clock may be
+    // set back.
     return clock.monotonic() < monotonic && clock.now() < wall;
   }
 
-  /** Resolves when the lease is written; from then on it is renewed until `release`. */
+  /** Takes the lease. Resolves when the lease is written; from then on the host renews it until `release`. */
   async start(): Promise<void> {
     const { clock, logger } = this.#parts;
     // At a start the stream may have no leader, or its disk may be slow.
@@ -118,7 +125,8 @@ export class HostLease {
         if (tries >= LEASE_START_TRIES_MAX) throw error;
         logger.warn({ err: error, tries }, "lease not taken, will try again");
         await clock.wait(LEASE_RENEW_MS);
-        // The write may be stored after all. Nobody owns a shard under that name, and its lease expires.
+        // Takes a new name, because the failed write may still be stored. Nobody owns a shard under the old name, and
+        // its lease expires.
         this.#rename();
       }
     }
@@ -126,18 +134,18 @@ export class HostLease {
     void this.#renewForever();
   }
 
-  /** Tells the other hosts that this one leaves; the lease goes on. */
+  /** Announces to the other hosts that this host leaves. The host still renews its lease. */
   async announceLeaving(): Promise<void> {
     this.#leaving = true;
     await this.#renewNext();
   }
 
-  /** Announces the member again with the next renewal, unless the lease has ended. */
+  /** Makes the next renewal announce the member again, unless the lease has ended. */
   announceAgain(): void {
     this.#held.member = "";
   }
 
-  /** Ends the lease at once. It leaves a marker, as an expired lease does, so that other hosts see it end. */
+  /** Ends the lease immediately. This leaves a marker, as an expired lease does, so that other hosts see the end. */
   async release(): Promise<void> {
     this.#stopped.abort();
     await this.#renewing;
@@ -149,7 +157,7 @@ export class HostLease {
     }
   }
 
-  /** Continues under a new name at once, and ends the lease of the former name. */
+  /** Continues immediately under a new name, and ends the lease of the former name. */
   startAnew(): void {
     if (this.#stopped.signal.aborted) return;
     const { bus, store, logger } = this.#parts;
@@ -167,7 +175,7 @@ export class HostLease {
     void this.renew();
   }
 
-  /** Renews at once, whenever the last renewal was; renewals run one after the other. */
+  /** Renews the lease immediately, regardless of the time of the last renewal. Renewals run one after the other. */
   async renew(): Promise<void> {
     await this.#renewNext();
     if (!this.#stopped.signal.aborted) this.#parts.renewed();
@@ -194,7 +202,7 @@ export class HostLease {
       await this.#renew();
     } catch (error) {
       logger.warn({ err: error, host: held.id }, "lease not renewed");
-      // The host has a new name by now; the renewal of its lease follows.
+      // The host has a new name by now; the renewal of the new name's lease follows.
       if (this.#held !== held) return;
       try {
         if (await this.#stillStored()) return await this.#renew();
@@ -219,7 +227,10 @@ export class HostLease {
     return { id: newId(this.#parts.hostName), revision: 0, member: "", former };
   }
 
-  /** A renewal whose answer was lost may have been stored: then the lease still lives, at another revision. */
+  /**
+   * Returns whether the lease still lives. A renewal whose answer was lost may have been stored; then the lease has
+   * another revision.
+   */
   async #stillStored(): Promise<boolean> {
     const { store } = this.#parts;
     const held = this.#held;
@@ -229,7 +240,7 @@ export class HostLease {
     return true;
   }
 
-  /** The lease counts from before its renewal is sent. */
+  /** Renews the lease. Its lifetime counts from the time before the renewal is sent. */
   async #renew(): Promise<void> {
     const { bus, store, clock, renewing } = this.#parts;
     const held = this.#held;
@@ -250,7 +261,7 @@ export class HostLease {
       headers: { "Nats-TTL": `${ttlMs / 1_000}s` },
       expect: { sequence: held.revision },
     };
-    // In one batch: nobody becomes a member again after its lease has ended.
+    // Member and lease are written in one batch, so that no host becomes a member again after its lease has ended.
     const news =
       held.member === payload ? [] : [{ subject: store.subjects.member(held.id), payload }];
     const end =
@@ -264,7 +275,8 @@ export class HostLease {
       this.#measure(begin);
     }
     this.#renewed = begin;
-    // Otherwise its end was announced meanwhile, and the next renewal announces it again.
+    // If `held.member` has changed meanwhile, another host has announced this host's end, and the next renewal
+    // announces the member again.
     if (held.member === announced) held.member = payload;
     if (this.#held === held) this.#holdsUntil = until;
   }
@@ -287,8 +299,8 @@ const earlier = (one: typeof NEVER, other: typeof NEVER): typeof NEVER => ({
 });
 
 /**
- * Ends another host's lease at the sequence where it was seen last. Rejects with WriteRefused where it was renewed
- * since.
+ * Ends another host's lease if its last sequence is still `sequence`. Rejects with WriteRefused if the host has
+ * renewed the lease since.
  */
 export async function endLease(
   { bus, store }: Pick<HostLeaseParts, "bus" | "store">,
@@ -316,7 +328,9 @@ const endOf = (store: StateStore, host: string): Write => ({
   headers: RELEASED,
 });
 
-/** Announces to all hosts that a lease has ended. It needs no fence, because no lease comes back. */
+/**
+ * Announces to all hosts that a lease has ended. This needs no fence, because a lease that has ended never returns.
+ */
 export const endOfMember = (store: StateStore, host: string): Write => ({
   subject: store.subjects.member(host),
   payload: "",
@@ -324,8 +338,8 @@ export const endOfMember = (store: StateStore, host: string): Write => ({
 });
 
 /**
- * Long enough for a host that was away to see it. A host that was away longer has lost its own lease, and reads all
- * anew.
+ * The marker lives long enough for a host that was disconnected to see it. A host that was disconnected longer has
+ * lost its own lease, and reads all members and epochs again.
  */
 const RELEASED = { "KV-Operation": "DEL", "Nats-TTL": "60s" } as const;
 

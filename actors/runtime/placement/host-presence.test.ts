@@ -7,7 +7,7 @@ import { Bus } from "../bus/bus.ts";
 import { systemClock } from "../lib/clock.ts";
 import { HostPresence, type HostPresenceParts } from "./host-presence.ts";
 
-/** Asked so often after the last step, and nothing ended: nothing will. */
+/** After this many further questions without the end of a lease, the test concludes that no lease will end. */
 const ROUNDS_MORE = 10;
 
 describe("HostPresence", () => {
@@ -40,8 +40,9 @@ describe("HostPresence", () => {
   };
 
   /**
-   * Of a host that is followed by `next`, whose lease is another before each question: what it ends, and how many
-   * questions ago that was its lease. Each step is done when it has asked once more.
+   * Starts a host that watches the host `next`, whose lease has a new sequence before each question. Runs one of
+   * `steps` after each question. Returns the hosts whose lease it ended, and how many questions earlier it had read
+   * that lease.
    */
   async function endedBy(
     bus: Bus,

@@ -1,9 +1,10 @@
 /**
- * Finds hosts that have lost their connection before their lease expires, so that their actors answer elsewhere at
- * once. Each host answers under its name before its lease is written, and asks the next host at the same server. If
- * nobody listens there twice in a row, it reads the lease before the second question. The server has closed the
- * connection that renewed the lease, so the process has ended, or knows that it is cut off and no longer trusts its
- * lease. A host that listens and does not answer may stand still, and its lease expires.
+ * Finds hosts that have lost their connection before their lease expires, so that other hosts take their actors
+ * without delay. Each host answers under its name before its lease is written, and asks the next host at the same
+ * server. If nobody listens under that name, the host reads the lease of the next host and asks once more. If nobody
+ * listens again, it ends the lease that it has read. The server has then closed the connection that renewed this
+ * lease. So the process has ended, or it knows that it is disconnected and no longer trusts its lease. A host that
+ * listens and does not answer may be suspended, so its lease must expire.
  */
 import type { Logger } from "pino";
 import { presenceSubject } from "../../../schemas/subjects.ts";
@@ -17,13 +18,13 @@ import type { Members } from "./members.ts";
 /** How often a host asks the next one whether it is there. */
 const PRESENCE_MS = 250;
 /**
- * Missed answers after which a host counts as gone. One may be a client that is reconnecting, which takes a tenth of
- * a second.
+ * Number of missed answers in a row after which a host counts as gone. A single missed answer may come from a client
+ * that is reconnecting, which takes a tenth of a second.
  */
 const PRESENCE_MISSES = 2;
 /**
- * Time for an answer. A dying host takes some of it to lose its connection, and a suspended one does not answer.
- * Neither proves anything yet.
+ * Timeout of an answer. A dying host takes part of this time to lose its connection, and a suspended host does not
+ * answer. So a timeout proves nothing yet.
  */
 const PRESENCE_ANSWER_MS = 250;
 
@@ -34,7 +35,7 @@ export interface HostPresenceParts {
   members: Pick<Members, "nextAt">;
   /** Reads the lease of a host from the leader. */
   lease(host: string): Promise<{ sequence: number; server: string | undefined } | undefined>;
-  /** Ends a host's lease; rejects with WriteRefused where it was renewed after this sequence. */
+  /** Ends a host's lease; rejects with WriteRefused if the host has renewed it after this sequence. */
   end(host: string, sequence: number): Promise<void>;
 }
 
@@ -42,7 +43,7 @@ export class HostPresence {
   readonly #parts: HostPresenceParts;
   readonly #stopped = new AbortController();
   #answering: { id: string; stop(): void } | undefined;
-  /** How often in a row nobody listened under this host's name. */
+  /** How many times in a row nobody listened under the name `host`. */
   #missed = { host: "", times: 0 };
 
   constructor(parts: HostPresenceParts) {
@@ -56,7 +57,7 @@ export class HostPresence {
     this.#answering = { id, stop: answerOn(this.#parts, presenceSubject(id), () => "") };
   }
 
-  /** Asks the next host, from now on until `stop`. */
+  /** Asks the next host at a fixed interval until `stop`. */
   async watch(): Promise<void> {
     const { clock, logger } = this.#parts;
     const { signal } = this.#stopped;

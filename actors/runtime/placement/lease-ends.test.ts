@@ -119,7 +119,7 @@ describe("LeaseEnds", function () {
     let reads = 0;
     const read = store.read.bind(store);
     store.read = async (subject) => {
-      // The host of the first release renews its lease before each look at it.
+      // Renews the lease of the host of the first release before each read of this lease.
       if (subject === world.subjects.lease("ring-b")) {
         reads += 1;
         const first = JSON.stringify({ leaving: false });

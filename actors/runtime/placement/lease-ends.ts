@@ -1,7 +1,7 @@
 /**
- * Finds leases that have ended and announces them to all hosts. Each host looks after the lease of the next member in
- * the order of names, so one renewal is read by one other host, however many there are. If that lease has ended too, the
- * host looks after the lease behind it.
+ * Finds leases that have ended and announces their end to all hosts. Each host watches the lease of the next member
+ * in the order of names. So only one other host reads each renewal, however many hosts there are. If that lease has
+ * ended too, the host watches the lease behind it.
  */
 import type { Logger } from "pino";
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
@@ -13,14 +13,16 @@ import { endLease, endOfMember, LEASE_FORM, LEASE_RENEW_MS, Lease } from "./host
 import type { Members } from "./members.ts";
 
 /**
- * A stored lease that nobody renews for this many of its lives is a ghost: a nats-server that was killed may bring back
- * expired messages and never expire them again (seen with 2.15.2).
+ * A stored lease that is not renewed for this long, two lifetimes of a lease, is a ghost. A nats-server that was
+ * killed may restore expired messages and then never expire them (seen with 2.15.2).
  */
 export const LEASE_UNSEEN_LIVES_MAX = 2;
 /** A lease is late after half of its life. It is then read often, so that its end is found at once. */
 const LATE_SHARE = 1 / 2;
 const LATE_LOOK_MS = 50;
-/** Leases that are late or unknown and are read in one round: more would delay the first of them. */
+/**
+ * Limits the late or unknown leases that a host reads in one round, because more reads would delay the next round.
+ */
 const LOOKS_MAX = 32;
 
 interface LeaseEndsParts {
@@ -36,7 +38,7 @@ interface Look {
   sequence: number;
   /** Monotonic time when this sequence was first read. */
   seenAt: number;
-  /** True if it follows another sequence that this host has read. */
+  /** True if this host has read an earlier sequence of the same lease. */
   isRenewal: boolean;
 }
 
@@ -48,7 +50,7 @@ export class LeaseEnds {
     this.#parts = parts;
   }
 
-  /** Looks after the members behind `own()` until the signal aborts. */
+  /** Watches the leases of the members behind `own()` until the signal aborts. */
   async watch(own: () => string, signal: AbortSignal): Promise<void> {
     const { clock, logger } = this.#parts;
     while (!signal.aborted) {
@@ -63,8 +65,8 @@ export class LeaseEnds {
   }
 
   /**
-   * Asks the leader whether the lease of a host has ended. A host that lives and is no member, since it is of the first
-   * release, becomes one, so that another host looks after its lease.
+   * Asks the leader whether the lease of a host has ended. A host of the first release may live without being a
+   * member. It is then announced as a member, so that another host watches its lease.
    */
   async hasEnded(host: string): Promise<boolean> {
     const lease = await this.#read(host);
@@ -76,7 +78,7 @@ export class LeaseEnds {
     const { bus, store } = this.#parts;
     const subject = store.subjects.member(host);
     try {
-      // Never over the member that the host has written itself: this content may be older.
+      // Does not replace a member that the host itself has written, because this content may be older.
       await writeAtomically(bus, [
         { subject, payload: JSON.stringify(lease), expect: { sequence: 0 } },
       ]);
@@ -85,7 +87,7 @@ export class LeaseEnds {
     }
   }
 
-  /** True while the lease of the next member is late. */
+  /** Reads the leases of the next members. Returns true while one of them is late. */
   async #lookAfter(own: string): Promise<boolean> {
     const { bus, store, clock, members } = this.#parts;
     let looks = 0;
@@ -93,7 +95,7 @@ export class LeaseEnds {
     for (const host of this.#looks.keys()) if (!members.has(host)) this.#looks.delete(host);
     for (const host of members.after(own)) {
       if (looks === LOOKS_MAX) break;
-      // Another host has announced its end meanwhile.
+      // Another host has announced the end of this member meanwhile.
       if (!members.has(host)) continue;
       const lease = await this.#read(host);
       if (lease === undefined) {
@@ -105,21 +107,22 @@ export class LeaseEnds {
       const lateMs = LATE_SHARE * ttlOf(lease);
       const isSeenLate = !look || clock.monotonic() - look.seenAt > lateMs;
       if (isSeenLate) isLate = true;
-      // The first look proves nothing: nobody may have renewed this lease for hours. A host of the first release looks
-      // after nobody, so the next lease is this host's task as well.
+      // Stops only at a lease that was renewed between two reads, because nobody may have renewed a lease for hours
+      // before the first read. A host of the first release watches no other lease, so this host watches the next
+      // lease too.
       else if (look.isRenewal && lease.form === LEASE_FORM) break;
     }
     return isLate;
   }
 
-  /** Reads a lease from the leader, and ends it if it is a ghost; undefined where it has ended. */
+  /** Reads a lease from the leader, and ends the lease if it is a ghost. Returns undefined if the lease has ended. */
   async #read(host: string): Promise<Lease | undefined> {
     const { store, clock } = this.#parts;
     let stored: { sequence: number; text: string | undefined };
     try {
       stored = await store.read(store.subjects.lease(host));
     } catch (error) {
-      // Nobody could renew a lease meanwhile.
+      // Nobody could renew a lease while the store was unreachable, so earlier reads prove nothing.
       this.#looks.clear();
       throw error;
     }
@@ -139,7 +142,7 @@ export class LeaseEnds {
     return undefined;
   }
 
-  /** False where the lease was renewed since. */
+  /** Ends a lease. Returns false if its host has renewed it since. */
   async #end(host: string, sequence: number): Promise<boolean> {
     try {
       await endLease(this.#parts, host, sequence);

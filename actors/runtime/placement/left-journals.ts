@@ -8,7 +8,10 @@ interface LeftJournalsParts {
   logger: Logger;
   /** True for this host, and for hosts that are alive as far as this host knows. */
   isAlive(host: string): boolean;
-  /** True if this host is to remove the journal: otherwise each host would read all epochs after each death. */
+  /**
+   * True if this host must remove the journal. One host is chosen, because otherwise every host would read all epochs
+   * after each death.
+   */
   isMine(host: string): boolean;
   /** Asks the leader whether the lease of a host has ended. */
   isGone(host: string): Promise<boolean>;
@@ -27,7 +30,7 @@ interface LeftJournalsParts {
 
 export class LeftJournals {
   readonly #hosts = new Set<string>();
-  /** Members or epochs have changed since the last removal, or one is to be tried again. */
+  /** True if members or epochs have changed since the last removal, or if a removal must be retried. */
   #mayRemove = true;
   #isRemoving = false;
   readonly #parts: LeftJournalsParts;
@@ -40,12 +43,12 @@ export class LeftJournals {
     this.#hosts.add(host);
   }
 
-  /** A member or an epoch has changed, so another journal may be unneeded. */
+  /** Called when a member or an epoch has changed, because another journal may be unneeded now. */
   changed(): void {
     this.#mayRemove = true;
   }
 
-  /** Removes the journals that nobody needs, one call at a time. Never rejects. */
+  /** Removes the journals that nobody needs. Does nothing while another call runs. Never rejects. */
   async removeUnnamed(): Promise<void> {
     if (!this.#mayRemove || this.#isRemoving) return;
     this.#mayRemove = false;
@@ -62,8 +65,8 @@ export class LeftJournals {
       const gone = await this.#goneHosts();
       isLeft = gone.isLeft;
       if (gone.hosts.length === 0) return isLeft;
-      // What this host knows may be old: only the leaders know that no epoch names a host that is gone. Such a host takes
-      // no more shards, so epochs that are read after its end prove it for every journal.
+      // The epochs that this host knows may be old. Only the leaders can prove that no epoch names a host that is
+      // gone. Such a host takes no more shards, so epochs that are read after its end prove this for all journals.
       const epochs = await this.#readEpochs();
       for (const host of gone.hosts) {
         if (epochs.some((epoch) => namesJournal(epoch, host))) {
@@ -88,7 +91,7 @@ export class LeftJournals {
     );
   }
 
-  /** The hosts that are gone and whose journals this host is to remove. Drops the names of those without a journal. */
+  /** Returns the hosts that are gone and whose journals this host must remove. Forgets hosts that have no journal. */
   async #goneHosts(): Promise<{ hosts: string[]; isLeft: boolean }> {
     const { isAlive, isMine, isGone, known, exists, release } = this.#parts;
     const hosts: string[] = [];

@@ -1,6 +1,7 @@
 /**
- * The hosts that have joined, as this host has heard. Hosts announce that they join, leave and end; they do not
- * announce renewals. So a member may be dead already: only the store says whether a lease has ended.
+ * The hosts that have joined, according to the news that this host has received. Hosts announce that they join, leave
+ * and end, but not that they renew their leases. So a member may already be dead: only the store knows whether a
+ * lease has ended.
  */
 import { fnv1a32 } from "../../../schemas/subjects.ts";
 import { LEASE_FORM, type Lease } from "./host-lease.ts";
@@ -32,7 +33,7 @@ export class Members {
     this.#preferred.remove(host);
   }
 
-  /** Removes all members but these and this host itself. Returns the removed ones. */
+  /** Removes all members except `hosts` and this host itself. Returns the removed members. */
   retain(hosts: ReadonlySet<string>, own: string): string[] {
     const others = [...this.#hosts.keys()].filter((host) => host !== own && !hosts.has(host));
     for (const host of others) this.remove(host);
@@ -54,12 +55,18 @@ export class Members {
     return this.#preferred.of(shard);
   }
 
-  /** The member that does a piece of work which any member that stays could do. */
+  /**
+   * Returns the member that does this piece of work. Any member that does not leave could do it; all hosts choose the
+   * same one.
+   */
   chosenFor(work: string): string | undefined {
     return this.#preferred.choose(fnv1a32(work));
   }
 
-  /** All other members, from the one behind this host in the order of names round to the one before it. */
+  /**
+   * Returns all other members in the order of names. Begins behind this host, and continues with the first name after
+   * the last.
+   */
   after(host: string): string[] {
     this.#inOrder ??= [...this.#hosts.keys()].sort();
     const others = this.#inOrder.filter((one) => one !== host);
@@ -67,7 +74,7 @@ export class Members {
     return next <= 0 ? others : [...others.slice(next), ...others.slice(0, next)];
   }
 
-  /** The first of those that are connected to this server. */
+  /** Returns the first member of `after(host)` that is connected to this server. */
   nextAt(server: string, host: string): string | undefined {
     return this.after(host).find((one) => this.#hosts.get(one)?.server === server);
   }

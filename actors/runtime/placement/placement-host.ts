@@ -26,14 +26,14 @@ export interface PlacementHost {
     epoch: number,
     sources: Pick<Epoch, "from" | "firstJournals">,
   ): Promise<void>;
-  /** Loads the shard and takes its messages. Rejects where that fails; the shard is then taken again. */
+  /** Loads the shard and takes its messages. Rejects if this fails; placement then takes the shard again. */
   open(shard: number, epoch: number, host: string): Promise<void>;
   /**
-   * Finishes and commits the messages that the shard took. Resolves when nothing of the shard is left in memory; with
-   * true where its keys hold all commits.
+   * Finishes and commits the messages that the shard has taken. Resolves when no data of the shard is left in memory,
+   * with true if the shard's keys hold all its commits.
    */
   handOver(shard: number): Promise<boolean>;
-  /** Drops the shard at once: another host owns it, or may. */
+  /** Drops the shard immediately, because another host owns it or may own it. */
   drop(shard: number): void;
   /** Called when the host continues under another name; it writes nothing more under the former name. */
   renamed(): void;

@@ -11,9 +11,12 @@ import { Lease } from "./host-lease.ts";
 
 export interface PlacementListener {
   epoch(shard: number, epoch: Epoch & { sequence: number }): void;
-  /** The lease is undefined after its end. */
+  /** Called for each change of a member. `lease` is undefined after the lease has ended. */
   member(host: string, lease: Lease | undefined): void;
-  /** All that was stored at the start has been heard, with these members. The markers of earlier ends may be gone. */
+  /**
+   * Called when all that was stored at the start has been reported; `members` are the members among it. Markers of
+   * earlier ends may be gone, so a host that is not among them has ended.
+   */
   caughtUp(members: ReadonlySet<string>): void;
 }
 
@@ -27,7 +30,7 @@ interface NewsParts {
   signal: AbortSignal;
 }
 
-/** Starts anew whenever reading fails, until the signal aborts. */
+/** Follows the keys until the signal aborts. Starts again whenever reading fails. */
 export async function followPlacement(
   { bus, clock, logger, store, filters, signal }: NewsParts,
   listener: PlacementListener,

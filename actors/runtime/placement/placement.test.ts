@@ -27,7 +27,8 @@ describe("Placement", function () {
   it("stop() leaves nothing that others wait for, even if it could not give a shard back", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
     const gone = await world.host({ name: "gone" });
-    // By its clock no lease is ever too old: what it knows of the other it was told.
+    // With this clock no lease is ever too old, so this host learns of the other host's end only from an
+    // announcement.
     const clock = { ...systemClock, monotonic: () => 0 };
     const left = await world.host({ name: "left", clock });
     await gone.stop();
@@ -130,7 +131,7 @@ describe("Placement", function () {
 
   it("start() takes the shards of a lease that is stored but never renewed", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
-    // An expired lease that nats-server restored, which has no time to live.
+    // A ghost: an expired lease that nats-server has restored without its time to live.
     const jetstream = world.bus.jetstream.jetstream();
     await jetstream.publish(world.subjects.lease("ghost"), JSON.stringify({ leaving: false }));
     for (let shard = 0; shard < SHARDS; shard++) {

@@ -31,21 +31,21 @@ export class Placement {
   readonly #ends: LeaseEnds;
   readonly #presence: HostPresence;
   readonly #epochs: KnownEpochs;
-  /** Shards that are open here, by the epoch they were opened under. */
+  /** Shards that are open on this host, with the epoch under which each was opened. */
   readonly #open = new Map<number, number>();
   readonly #takes = new Semaphore(SHARD_STARTS_MAX);
   readonly #gives: Semaphore;
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
   readonly #journals: LeftJournals;
-  /** A shard could not be placed, for a reason that ends without a change of members or epochs. */
+  /** True if a shard could not be placed for a reason that may end without a change of members or epochs. */
   #isUnsettled = false;
   readonly #watched = new Set<StateStore>();
   #watches = new AbortController();
   readonly #left = new AbortController();
   /** Called whenever `#isCaughtUp` becomes true. */
   #caughtUp: () => void = () => {};
-  /** A renewal that confirmations share. */
+  /** A renewal that concurrent calls of `confirm` share. */
   #confirming: Promise<void> | undefined;
 
   constructor(parts: PlacementParts) {
@@ -85,7 +85,7 @@ export class Placement {
       lost: () => {
         this.#host.renamed();
         for (const shard of [...this.#open.keys()]) this.#drop(shard);
-        // A host that was away for this long may have missed changes of membership.
+        // A host that was away long enough to lose its lease may have missed changes of members.
         this.#watchAll();
       },
     });
@@ -132,9 +132,9 @@ export class Placement {
     this.#bus.onReconnect(() => void this.#lease.renew());
   }
 
-  /** Gives every shard to the others, then the lease back. */
+  /** Gives every shard to the other hosts, and then ends the lease. */
   async stop(): Promise<void> {
-    // Other hosts must know before the first shard is free.
+    // Other hosts must know that this host leaves before its first shard is free.
     await this.#lease.announceLeaving();
     this.#members.add(this.#lease.id, { leaving: true, form: LEASE_FORM });
     while (this.#open.size > 0 || this.#moving.size > 0) {
@@ -150,14 +150,14 @@ export class Placement {
     await this.#lease.release();
   }
 
-  /** True while no other host can have taken a shard of this one. */
+  /** True while no other host can have taken a shard of this host. */
   holdsLease(): boolean {
     return this.#lease.holds;
   }
 
   /**
-   * True if the lease lives and the store has the epoch under which the shard was opened. If it has another epoch, the
-   * host gives up its name.
+   * True if the lease lives and the store holds the epoch under which this host opened the shard. If the store holds
+   * a later epoch, this host drops all shards and continues under a new name.
    */
   async confirm(shard: number, epoch: number): Promise<boolean> {
     const { id } = this.#lease;
@@ -271,7 +271,7 @@ export class Placement {
   /** Compares the owner of a shard with the preferred host, and takes the shard or gives it back. */
   #place(shard: number): void {
     if (!this.#isCaughtUp || this.#stopped || this.#moving.has(shard)) return;
-    // A shard that a host takes without a living lease is free at once.
+    // Takes no shard without a living lease, because other hosts would treat the shard as free.
     if (!this.#lease.holds) {
       this.#isUnsettled = true;
       return;
@@ -293,7 +293,7 @@ export class Placement {
   #move(shard: number, moving: Promise<boolean>): void {
     const ended = moving.then((done) => {
       this.#moving.delete(shard);
-      // After a failure the next renewal reconciles: the bus may be away.
+      // After a failure, the next renewal places the shards again, because the bus may be away now.
       if (done) this.#place(shard);
       else this.#isUnsettled = true;
     });
@@ -309,7 +309,7 @@ export class Placement {
       const known = this.#epochs.get(shard);
       if (known?.owner && known.owner !== id && !(await this.#ends.hasEnded(known.owner)))
         return false;
-      // The host may have another name by now, whose journal is open.
+      // The host may have another name by now; then only the journal of the new name is open.
       if (this.#lease.id !== id) return true;
       const epoch = await this.#takeOver(shard, known, id);
       await this.#host.open(shard, epoch, id);
@@ -333,7 +333,7 @@ export class Placement {
    */
   async #takeOver(shard: number, known: KnownEpoch | undefined, owner: string): Promise<number> {
     await this.#host.openJournal(shard, owner);
-    // A shard that this host owns and has not open: nothing was committed under its epoch.
+    // If this host owns the shard but has not opened it, nothing was committed under this epoch.
     const isOwn = known?.owner === owner && !known.from && known.firstJournals.length === 0;
     const { from, firstJournals } = known && !isOwn ? sourcesOf(known) : NOBODY;
     const taken = { owner, from, firstJournals };

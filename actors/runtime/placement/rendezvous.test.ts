@@ -33,7 +33,7 @@ describe("preferredHost()", function () {
         expect(owned.size).to.equal(count);
         for (const number of owned.values()) squares += (number - SHARDS / count) ** 2;
       }
-      // The distribution is as even as chance allows: a binomial variance, with a margin of a quarter.
+      // The variance must equal that of a random (binomial) distribution, with a tolerance of a quarter.
       const variance = squares / (rounds * count);
       const chance = SHARDS * (1 / count) * (1 - 1 / count);
       expect(variance, `${count} hosts`).to.be.within(chance * 0.75, chance * 1.25);

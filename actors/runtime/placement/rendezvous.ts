@@ -1,5 +1,5 @@
 /**
- * Chooses which living host should own a shard: every host comes to the same answer, and few shards move when one
+ * Chooses which living host should own a shard. Every host computes the same result, and few shards move when a host
  * joins or leaves.
  */
 import { fnv1a32 } from "../../../schemas/subjects.ts";
@@ -29,7 +29,7 @@ export class PreferredHosts {
     return heaviest(number, this.#hashes)?.host;
   }
 
-  /** Compares the host with the preferred host of each shard. */
+  /** Adds a host: compares it with the preferred host of each shard. */
   add(host: string): void {
     if (this.#hashes.has(host)) return;
     const hash = fnv1a32(host);
@@ -39,7 +39,7 @@ export class PreferredHosts {
     }
   }
 
-  /** Chooses anew for the shards of this host alone. */
+  /** Removes a host: chooses again only for the shards that preferred it. */
   remove(host: string): void {
     if (!this.#hashes.delete(host)) return;
     for (const [shard, before] of this.#preferred.entries()) {

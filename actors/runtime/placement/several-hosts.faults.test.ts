@@ -93,7 +93,7 @@ describe("several hosts", function () {
     const listeners = new Map();
     const url = world.nats?.urlAt(proxy.port) ?? "";
     const lost = await world.host({ name: "lost", bus: { url, listeners } });
-    // By this clock no try lasts too long, so nothing is sent again for want of an answer.
+    // With this clock no try times out, so no call is sent again because its answer is late.
     const clock = { ...systemClock, monotonic: () => 0 };
     const client = await world.newClient({ listeners, clock });
     const keys = Array.from({ length: 20 }, (_, index) => `n${index}`);
@@ -126,7 +126,7 @@ describe("several hosts", function () {
     const proxy = await TcpProxy.start(world.nats?.port ?? 0);
     const url = world.nats?.urlAt(proxy.port) ?? "";
     const stays = await world.host({ name: "stays" });
-    // By its clock its lease never runs out.
+    // With this clock the host's own lease never expires.
     const clock = { ...systemClock, now: () => 1e12, monotonic: () => 0 };
     const lost = await world.host({ name: "lost", clock, bus: { url } });
     await settled(world, [lost, stays]);
@@ -134,7 +134,7 @@ describe("several hosts", function () {
     expect(lost.placement.holdsLease()).to.equal(true);
     proxy.cut();
     await until("it knows", () => !lost.placement.holdsLease());
-    // A lease that the server never expires. Hosts that see it unchanged for too long treat its owner as dead.
+    // Writes the lease without an expiry. Hosts that see a lease unchanged for too long treat its owner as dead.
     const value = JSON.stringify({ leaving: false, server: world.bus.server });
     let writtenAt = 0;
     await until("it is ended", async () => {
@@ -166,7 +166,7 @@ describe("several hosts", function () {
     await show("first", true);
     late.pause();
     const shown = show("early", false);
-    // The late host has the call in its socket.
+    // The suspended host `late` now has the call in its socket buffer.
     await world.bus.connection.flush();
     const next = await world.host({ name: "next" });
     await shown;
@@ -195,7 +195,8 @@ describe("several hosts", function () {
     const two = await world.host({ name: "two" });
     await settled(world, [one, two]);
     const keys = Array.from({ length: 40 }, (_, index) => `r${index}`);
-    // The servers take up to 9 s to choose a leader of the state anew, or twice as long where two stand for it at once.
+    // The servers take up to 9 s to elect a new leader of the state stream, and twice as long if two candidates stand
+    // at the same time.
     const patient = { deadlineMs: 60_000 };
     const increments = () =>
       Promise.all(
@@ -239,9 +240,9 @@ async function settled(world: World, hosts: readonly ActorHost[]): Promise<void>
   await until(
     "the shards are where they belong",
     async () => {
-      // A host whose lease ended while nobody led the bus goes on under another name.
+      // A host whose lease ended while the bus had no leader continues under another name.
       const ids = hosts.map(({ placement }) => placement.hostId);
-      // After a server was killed there is nobody to ask until the others have chosen a leader.
+      // After a server was killed, nobody can answer until the other servers have elected a leader.
       const owners = await ownersOf(world).catch(() => undefined);
       if (!owners) return false;
       if (owners.some((owner, shard) => owner !== preferredHost(shard, ids))) return false;

@@ -1,4 +1,7 @@
-/** The deliveries that wait for one actor, in order. Mail within the host leaves the queue when MAIL takes it over. */
+/**
+ * The deliveries that wait for one actor, in their order. Mail that was handed over within the host leaves the queue
+ * when it goes through MAIL instead.
+ */
 import type { Delivery } from "./incoming.ts";
 
 export class DeliveryQueue {
@@ -22,13 +25,13 @@ export class DeliveryQueue {
     return this.#waiting.shift();
   }
 
-  /** Hands mail within the host to MAIL, which keeps it for as long as it takes. */
+  /** Moves the direct mail within the host to MAIL, which keeps it until the actor can handle it. */
   giveUpDirect(): void {
     for (const { direct, tries } of this.#waiting) direct?.giveUp(tries);
     this.#waiting = this.#waiting.filter(({ direct }) => !direct);
   }
 
-  /** The delivered ones that are to be delivered again, and then those that wait. */
+  /** Returns the delivered messages that must be delivered again, and then the waiting messages. */
   behind(delivered: readonly Delivery[]): Delivery[] {
     return [...delivered, ...this.#waiting].filter((delivery) => !isOver(delivery));
   }

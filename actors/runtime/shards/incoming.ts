@@ -25,7 +25,7 @@ export interface IncomingCall {
   respond(answer: Answer): void;
 }
 
-/** Mail, or a reminder that came due. It is delivered until its effect is durable; then `done` is called. */
+/** Mail, or a reminder that came due. The host delivers it until its effect is durable, and then calls `done`. */
 export interface Delivery {
   message: string;
   input: unknown;
@@ -38,7 +38,7 @@ export interface Delivery {
   done(): void;
 }
 
-/** The pause before mail that has failed so often is delivered again. */
+/** Returns the pause before mail that has failed this many times is delivered again. */
 export const mailPauseMs = (failures: number) =>
   Math.min(MAIL_RETRY_MS * 2 ** (failures - 1), MAIL_RETRY_MS_MAX);
 
@@ -55,7 +55,10 @@ export function busy(address: string, reason: string): Answer {
   return { refusal: new ActorError("busy", message, { retryAfterS: 1 }) };
 }
 
-/** The code is not `unavailable`, since callers send a call again after that one. */
+/**
+ * The answer to a call that must not be repeated and whose outcome is unknown. The code is not `unavailable`, because
+ * callers repeat a call after that code.
+ */
 export const GIVEN_UP: Answer = {
   refusal: new ActorError(
     "deadline_exceeded",

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 
-/** Unsent bytes of a shard at which its actors wait with sending more. */
+/** Limits the unsent bytes of a shard. Past this limit, the shard's actors wait before they send more. */
 export const OUTBOX_BYTES_MAX = 600_000;
 
 const StoredEntry = z.object({
@@ -23,7 +23,10 @@ const StoredEntry = z.object({
 const StoredOutbox = z.object({ entries: z.array(StoredEntry) });
 type OutboxMessage = Omit<z.infer<typeof StoredEntry>, "number">;
 
-/** `text` is the JSON of `message`, built once when its handler returned it; `bytes` are those of its UTF-8. */
+/**
+ * `text` is the JSON of `message`, built once when the handler returned the message. `bytes` is the length of `text`
+ * in UTF-8.
+ */
 export interface Unsent {
   message: OutboxMessage;
   text: string;
@@ -31,12 +34,12 @@ export interface Unsent {
 }
 export interface OutboxEntry extends Unsent {
   number: number;
-  /** How often its actor on this host has failed to handle it. */
+  /** How often the receiving actor on this host has failed to handle the message. */
   tries?: number;
 }
 
 /**
- * All entries up to `sent` are published, but for `waiting`: tasks whose lane was full, and mail that was handed
+ * All entries up to `sent` are published, except `waiting`: tasks whose lane was full, and mail that was handed over
  * within the host.
  */
 export const SentMark = z.object({ sent: z.number(), waiting: z.array(z.number()).default([]) });
@@ -72,7 +75,7 @@ export class Outbox {
     return this.#entries;
   }
 
-  /** Returns whether this many more bytes fit. An empty outbox takes all that one change may send. */
+  /** Returns whether this many more bytes fit. An empty outbox has room for everything that one change may send. */
   hasRoomFor(bytes: number): boolean {
     return this.#bytes + bytes <= OUTBOX_BYTES_MAX;
   }
@@ -82,7 +85,10 @@ export class Outbox {
     return sends.map((send, index) => ({ ...send, number: this.#nextNumber + index }));
   }
 
-  /** The value to commit: the unsent entries without those that this commit has `done`, and the new ones. */
+  /**
+   * Returns the value to commit: the unsent entries except those in `done`, whose effect is in this commit, and the
+   * new entries.
+   */
   toText(added: readonly OutboxEntry[], done: ReadonlySet<OutboxEntry> = new Set()): string {
     const left = this.#entries.filter((entry) => !done.has(entry));
     const texts = [...left, ...added].map(
@@ -98,7 +104,10 @@ export class Outbox {
     }
   }
 
-  /** Drops the published entries. The stored value may still name them; the mark decides when it is read again. */
+  /**
+   * Drops the published entries. The stored value may still contain them; a host that loads the value applies the
+   * mark again.
+   */
   forget(mark: SentMark): void {
     this.#sent = Math.max(this.#sent, mark.sent);
     this.#retain(({ number }) => isUnsent(number, mark));

@@ -27,7 +27,7 @@ describe("reminders", function () {
       world.subjects.remind(shardOf(address(key)), address(key), message),
     );
   const soon = () => Date.now() + 400;
-  /** Long after every reminder of a test was due. */
+  /** Returns a time well after `soon()`. */
   const later = () => Date.now() + 900;
 
   it("come once for each name, at their time, or at once if that has passed", async () => {

@@ -1,13 +1,13 @@
 /** Reminders as the bus keeps them: scheduled messages in the stream of their actor's state (ADR-51). */
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 
-/** A removal leaves a marker for a while, so that a replica that lags sees it. */
+/** The headers of a removal. It leaves a marker for ten seconds, so that a replica that lags behind receives it. */
 export const REMOVED = { "KV-Operation": "DEL", "Nats-TTL": "10s" } as const;
 
 /** The value of a reminder: when it is due, epoch ms. */
 export const reminderText = (at: number) => JSON.stringify({ at });
 
-/** Headers that make the value of a reminder a scheduled message; none where the subject is no reminder's. */
+/** Returns the headers that make a reminder's value a scheduled message; none if the subject is not a reminder's. */
 export function scheduleOf(
   subjects: StateSubjects,
   subject: string,

@@ -1,11 +1,17 @@
-/** One shard while this host owns it: from the epoch it wrote until it hands the shard over or finds it lost. */
+/**
+ * One shard while this host owns it: from the epoch that the host wrote until the host hands the shard over or finds
+ * it lost.
+ */
 import { addressOf, readAddress, type StateSubjects, shardOf } from "../../../schemas/subjects.ts";
 import type { Outbox, OutboxEntry } from "./outbox.ts";
 
-/** `open` takes messages; `leaving` finishes what it took; `gone` belongs to somebody else, or to nobody. */
+/**
+ * `open`: the shard takes messages. `leaving`: the shard finishes the messages that it has taken. `gone`: another
+ * host owns the shard, or nobody does.
+ */
 type ShardStatus = "open" | "leaving" | "gone";
 
-/** The address of an actor, read from a subject: `address` is kind and key as they stand there. */
+/** The address of an actor, read from a subject. `address` is `<kind>.<key>` in the encoding of subjects. */
 export interface ReadAddress {
   kind: string;
   key: string;
@@ -19,11 +25,11 @@ export interface DirectSend {
   readonly address: string;
   readonly entry: OutboxEntry;
   /**
-   * `committing`: a commit that holds its effect is being written. `over`: the effect is durable, or the mail must
-   * not have its effect here.
+   * `committing`: a commit that contains the effect is being written. `over`: the effect is durable, or the mail must
+   * not have its effect on this host.
    */
   status: "handed" | "committing" | "over";
-  /** Publishes the mail: its actor could not handle it, `tries` times by now. */
+  /** Sends the mail through MAIL instead, because its actor could not handle it. `tries` counts the failed tries. */
   giveUp(tries: number): void;
 }
 
@@ -39,12 +45,12 @@ export class Shard {
   status: ShardStatus = "open";
   /** Sequence of the shard's `sent` message in the stream of mail. */
   sentRevision: number;
-  /** The mail that its actors send (DirectMail). */
+  /** The mail that the shard's actors send (DirectMail). */
   readonly sends = {
     /** Mail that was handed to actors of this host and whose effect is not committed yet. */
     direct: new Map<OutboxEntry, DirectSend>(),
     /**
-     * By target shard: the sequence of the last mail that this owner put into MAIL. It is complete since
+     * By target shard: the sequence of the last mail that this owner put into MAIL. The map is complete since
      * `knownSince`.
      */
     published: new Map<number, number>(),
@@ -52,10 +58,10 @@ export class Shard {
   };
   /**
    * The mail to the shard's actors. `read`: the last sequence read from MAIL. `passedBy`: subjects whose mail is read
-   * later. `readAllSince`: the last moment at which everything was read.
+   * later. `readAllSince`: when MAIL last held nothing unread, counted in the events of DirectMail.
    */
   readonly mail = { read: 0, passedBy: new Set<string>(), readAllSince: 0 };
-  /** The read of the epoch that proves ownership where the lease does not. Reads of the same turn share it. */
+  /** A read of the epoch, which proves ownership when the lease does not. All checks of the same turn share it. */
   confirmation: Promise<boolean> | undefined;
   /** Ends the readers of the shard's mail and reminders. */
   readonly closing = new AbortController();
@@ -67,7 +73,7 @@ export class Shard {
     subjects: StateSubjects;
     outbox: Outbox;
     sentRevision: number;
-    /** The number of all shards. Default: that of new data. */
+    /** The number of all shards. Default: the number that new data has. */
     shards?: number;
   }) {
     this.number = parts.number;

@@ -13,7 +13,7 @@ import { writeAtomically } from "../bus/atomic-batch.ts";
 import { systemClock } from "../lib/clock.ts";
 import { FORGOTTEN_KEPT_MS } from "./stored-actor.ts";
 
-/** By which what is forgotten for FORGOTTEN_KEPT_MS is gone after four seconds. */
+/** With this clock, a forgotten actor is gone after four seconds instead of FORGOTTEN_KEPT_MS. */
 const behind = { ...systemClock, now: () => systemClock.now() - FORGOTTEN_KEPT_MS + 4_000 };
 
 describe("an actor that forgets", function () {
@@ -40,7 +40,7 @@ describe("an actor that forgets", function () {
     const answer = await world.client.call(probe, key, "setRow", { row: "none", value: null });
     return answer.rows;
   };
-  /** Empty for the marker that stays a while of what was removed. */
+  /** Returns the stored value; an empty text if the value was removed and only a marker is left. */
   const stored = async (key: string) => {
     const subject = world.subjects.value(addressOf(probe.kind, key));
     return (await world.bus.readLast(world.subjects.stream, subject))?.string() ?? "";
@@ -128,7 +128,8 @@ describe("an actor that forgets", function () {
       return answer.log.length === 1 && answer.log[0] === "after" && answer;
     });
     expect(log).to.deep.equal(["after"]);
-    // Before its reader removed it, most likely.
+    // Stops the host, most likely before the mail's reader has removed the mail, so that the next host reads it
+    // again.
     await first.stop();
     await world.host({ name: "next" });
     await call("mailed", "append", "later");
@@ -170,7 +171,7 @@ describe("an actor that forgets", function () {
     await call("late", "forget");
     await call("late", "append", "new");
     await first.stop();
-    // As a replica has it that has not purged the rows yet.
+    // Writes the rows and the mark that a replica holds which has not purged the old rows yet.
     const newer = (await bus.readLast(subjects.stream, mark))?.string() ?? "";
     await jetstream.publish(subjects.row(address, "0"), '"old"');
     await jetstream.publish(mark, "1");

@@ -28,7 +28,7 @@ describe("rows", function () {
     world.client.call(probe, key, "fillRows", { from, count, characters });
   const set = (key: string, row: string, value: string | null) =>
     world.client.call(probe, key, "setRow", { row, value });
-  /** Rows, without the mark beside them. */
+  /** Counts the stored rows, without the mark that is stored beside them. */
   const stored = async (key: string) =>
     (await world.count(world.subjects.stream, world.subjects.rows(`probe.${key}`))) - 1;
 

@@ -55,9 +55,9 @@ export class StateStore {
   }
 
   /**
-   * Loads a forgotten actor and purges its old rows and mail. No fence is needed: rows of a new life come after the
-   * value that says so, and the mail had its effect. From now on the value may be removed without bringing any of it
-   * back.
+   * Loads a forgotten actor and purges its old rows and mail. This needs no fence: the rows of a new life have higher
+   * sequences than the value of the forgotten actor, and the mail had its effect already. From now on the value can
+   * be removed without bringing back old rows or mail.
    */
   async #loadForgotten(
     definition: AnyActorDefinition,
@@ -78,11 +78,11 @@ export class StateStore {
   }
 
   /**
-   * Reads all rows of an actor: few by one request, others by a consumer. Both may be served by a replica that lags. The
-   * rows are complete once their mark equals that of the value, since every commit of rows writes both, and so does the
-   * first commit after the actor was forgotten. The mark stands among the rows because a
-   * consumer of two filters takes 40 s for 100,000 messages, and one of a single filter 0.7 s (nats-server 2.15.2).
-   * Rows stay text until a handler reads them: decoding 100,000 takes longer than reading them.
+   * Reads all rows of an actor. A replica that lags behind may serve the consumer. The rows are complete once their
+   * mark has reached the mark in the value: every commit of rows writes both marks, and so does the first commit
+   * after the actor was forgotten. The mark is stored among the rows, because a consumer with two filters takes 40 s
+   * for 100,000 messages, and a consumer with one filter 0.7 s (nats-server 2.15.2). Rows stay text until a handler
+   * reads them, because decoding 100,000 rows takes longer than reading them.
    */
   async #readRows(
     definition: AnyActorDefinition,
@@ -103,7 +103,8 @@ export class StateStore {
       few = undefined;
       for await (const message of messages) {
         if (message.subject === mark) marked = Number(message.string());
-        // No row is empty, and reading headers costs as much as the rest.
+        // Only an empty message can be a removal, because no row is empty. So the headers of other messages are not
+        // read: reading them costs as much as all other work here.
         else if (message.data.length > 0 || !isRemoved(message.headers)) {
           bytes += message.data.length;
           rows.set(this.subjects.rowName(message.subject), new StoredRow(message.string(), decode));
@@ -140,6 +141,9 @@ export class StateStore {
   }
 }
 
-/** A removal of ours, or of the bus: an expired removal leaves a marker of its own for a while. */
+/**
+ * True for a removal by a host or by the bus: when the marker of a host's removal expires, the bus leaves its own
+ * marker for a while.
+ */
 const isRemoved = (headers: MsgHdrs | undefined) =>
   headers !== undefined && (headers.has("KV-Operation") || headers.has("Nats-Marker-Reason"));

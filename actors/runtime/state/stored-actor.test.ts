@@ -12,7 +12,7 @@ const noRows = new Map<string, string>();
 describe("decodeActor()", () => {
   it("reads the values of every earlier version", () => {
     const values = [
-      // 0.1.0, before anything but a state was stored.
+      // A value of 0.1.0 from the time when only the state was stored.
       '{"state":{"count":3}}',
       '{"state":{"count":3},"mail":17}',
       '{"state":{"count":3},"mail":17,"reminders":{"tick":1800000000000}}',

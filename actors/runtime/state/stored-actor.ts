@@ -12,9 +12,10 @@ import type { Delivery } from "../shards/incoming.ts";
 export const FORGOTTEN_KEPT_MS = REPLIES_KEPT_MS + CLOCK_SKEW_MS_MAX;
 
 /**
- * `forgotten`: there is no state, and rows older than this value are void. The value stays for a while, since calls
- * may be repeated and mail may come again. `mail`: the sequence in MAIL up to which this actor has handled its mail.
- * `reminders`: when each is due, epoch ms. `rows`: the mark that stands beside the rows (see `LoadedActor.rowMark`).
+ * `forgotten`: there is no state, and rows older than this value are void. The value stays for a while, because calls
+ * may be repeated and mail may arrive again. `mail`: the sequence in MAIL up to which this actor has handled its
+ * mail. `reminders`: the due time of each reminder, in epoch ms. `rows`: the mark that is also stored beside the rows
+ * (see `LoadedActor.rowMark`).
  */
 const StoredActor = z.object({
   rows: z.number().default(0),
@@ -25,10 +26,16 @@ const StoredActor = z.object({
   replies: StoredReplies.default({}),
 });
 
-/** `forgotten` until a message changes it again; `gone` when nobody has to remember that any more. */
+/**
+ * `forgotten`: no message has changed the actor since it was forgotten. `gone`: nobody needs to know any more that
+ * the actor was forgotten.
+ */
 export type Life = "living" | "forgotten" | "gone";
 
-/** The runtime's own reminder that a forgotten actor can be gone. No kind has such a message. */
+/**
+ * The runtime's own reminder, after which the value of a forgotten actor is removed. No kind has a message of this
+ * name.
+ */
 export const GONE = "=gone";
 
 export interface LoadedActor {
@@ -38,13 +45,13 @@ export interface LoadedActor {
   reminders: Map<string, number>;
   replies: RememberedReplies;
   rows: Map<string, unknown>;
-  /** About the bytes of their texts: a replaced row counts as before. */
+  /** The approximate bytes of the rows' texts: a row that was replaced still counts with its old size. */
   rowBytes: number;
   /** Grows with each commit of rows and with each new life, so that a reader recognizes a replica that lags behind. */
   rowMark: number;
 }
 
-/** The actor's value; undefined where nothing is to be stored. Throws what `encodeState` throws. */
+/** Returns the actor's value; undefined if nothing needs to be stored. Throws the errors of `encodeState`. */
 export function encodeActor(
   definition: AnyActorDefinition,
   address: string,
@@ -67,9 +74,9 @@ export const isForgotten = (value: string | undefined) =>
   value?.startsWith('{"forgotten":true,') ?? false;
 
 /**
- * The state as JSON. Throws ActorError past STATE_BYTES_MAX, TypeError where JSON cannot carry it, and ZodError where
- * it could not be loaded again. That check costs once a commit as much as the JSON: 0.3 µs for small states, 2 ms at
- * 100 kB.
+ * Returns the state as JSON. Throws ActorError past STATE_BYTES_MAX, TypeError if JSON cannot represent the state,
+ * and ZodError if the state could not be loaded again. In each commit, this check takes as long as the JSON: 0.3 µs
+ * for small states, 2 ms for states of 100 kB.
  */
 export function encodeState(
   { state: schema }: AnyActorDefinition,
@@ -84,8 +91,8 @@ export function encodeState(
 }
 
 /**
- * Reads an actor from its value and its rows. Throws ZodError or SyntaxError when the bytes are not of this kind,
- * which is our fault.
+ * Reads an actor from its value and its rows. Throws ZodError or SyntaxError if the bytes do not fit the kind, which
+ * is a fault of the platform.
  */
 export function decodeActor(
   definition: AnyActorDefinition,
@@ -139,7 +146,7 @@ function forget(actor: LoadedActor, goneAt: number): Effects["remind"] {
   return [...taken, [GONE, goneAt]];
 }
 
-/** The reminder GONE came: nothing more is stored of an actor that is still forgotten. */
+/** Handles the reminder GONE: the value of an actor that is still forgotten is removed. */
 export function letGo(actor: LoadedActor): void {
   actor.reminders.delete(GONE);
   if (actor.life === "forgotten") actor.life = "gone";
@@ -152,8 +159,9 @@ export function isObsolete(actor: LoadedActor, { sequence, dueAt, message }: Del
 }
 
 /**
- * For an obsolete reminder: when the actor's own reminder of this name is due, if it has one. The obsolete one, of a
- * commit that was not made, may have replaced it on the bus, so it is set anew.
+ * For an obsolete reminder, returns the due time of the actor's own reminder of the same name, if there is one. The
+ * obsolete reminder belongs to a commit that failed. It may have replaced the actor's own reminder on the bus, so the
+ * own reminder is set again.
  */
 export const ownDueAt = (actor: LoadedActor, { dueAt, message }: Delivery): number | undefined =>
   dueAt === undefined ? undefined : actor.reminders.get(message);

@@ -1,4 +1,4 @@
-/** Compresses the pieces of a blob where that saves room: the streams themselves store what they are given. */
+/** Compresses the pieces of a blob if this saves space, because the streams store pieces unchanged. */
 import { promisify } from "node:util";
 import {
   constants as zstd,
@@ -9,14 +9,16 @@ import {
 } from "node:zlib";
 import type { BLOB_STREAMS } from "../../../schemas/subjects.ts";
 
-/** The smallest piece that is compressed: below it the saving is less than a message's own overhead. */
+/**
+ * The smallest piece that is compressed. For a smaller piece, compression saves less than the overhead of a message.
+ */
 export const COMPRESSED_PIECE_BYTES_MIN = 1024;
 /**
- * The part of a piece that its compressed form may take; above it the piece is stored as it is, which costs a read
- * nothing.
+ * The largest part of a piece's size that its compressed form may take. Above this part the piece is stored
+ * uncompressed, so that reads need no work for it.
  */
 const COMPRESSED_PART_MAX = 0.9;
-/** Up to here a piece is compressed at once, in some 0.2 ms: to give it to a thread costs more than that. */
+/** A piece up to this size is compressed synchronously in about 0.2 ms, because handing it to a thread costs more. */
 export const COMPRESSED_SYNC_BYTES_MAX = 128 * 1024;
 
 const compress = promisify(zstdCompress);
@@ -26,10 +28,13 @@ const decompress = promisify(zstdDecompress);
 export const ENCODING_HEADER = "Trunkline-Encoding";
 const ZSTD = "zstd";
 
-/** zstd's fastest level that still finds most of what repeats in a page. */
+/** The fastest level of zstd that still removes most repetitions in a web page. */
 const PARAMETERS = { [zstd.ZSTD_c_compressionLevel]: 1 };
 
-/** Packs and large files come compressed, or their clients chose not to compress them. */
+/**
+ * The families whose blobs are compressed. The other families hold packs and large files, which arrive compressed or
+ * whose clients chose not to compress them.
+ */
 const COMPRESSED_FAMILIES: readonly string[] = [
   "crawl",
   "app",
@@ -40,7 +45,9 @@ export interface EncodedPiece {
   headers: Readonly<Record<string, string>>;
 }
 
-/** Encodes the pieces of one blob. After a piece that did not shrink, it stores the pieces behind it as they are. */
+/**
+ * Encodes the pieces of one blob. After a piece that did not shrink enough, all later pieces are stored uncompressed.
+ */
 export class PieceEncoder {
   #isWorthwhile: boolean;
 
@@ -59,7 +66,7 @@ export class PieceEncoder {
   }
 }
 
-/** The bytes of a piece as they were before `encode`. `bytesMax` is the size of its blob, which no piece exceeds. */
+/** Returns the bytes of a piece before `encode`. `bytesMax` is the size of the whole blob, which no piece exceeds. */
 export async function decodePiece(
   { data, encoding }: { data: Uint8Array; encoding: string },
   bytesMax: number,

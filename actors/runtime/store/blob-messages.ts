@@ -7,8 +7,8 @@ import type { Write } from "../bus/atomic-batch.ts";
 import { decodePiece, ENCODING_HEADER, type EncodedPiece } from "./blob-encoding.ts";
 
 /**
- * The description of a blob, a header of its head. The head holds the last bytes; `chunks` pieces come before, under
- * `writer`.
+ * The description of a blob, which is stored in a header of its head. The head is the message that holds the blob's
+ * last bytes. The bytes before are in `chunks` messages under `writer`.
  */
 const Head = z.object({
   bytes: z.number(),
@@ -27,7 +27,7 @@ export interface SmallBlob {
 }
 
 const HEAD = "Trunkline-Blob";
-/** Writes a message only where none is, since a stored blob never changes. */
+/** Returns a write that succeeds only if the subject holds no message, because a stored blob never changes. */
 export function writeOf(
   subject: string,
   { payload, headers }: EncodedPiece,
@@ -52,7 +52,7 @@ export const headOf = ({ header }: StoredMsg): Head => Head.parse(JSON.parse(hea
 export const bytesOf = ({ data, header }: StoredMsg, { bytes }: Head) =>
   decodePiece({ data, encoding: header?.get(ENCODING_HEADER) ?? "" }, bytes);
 
-/** Groups blobs that can share one batch; a blob that cannot is alone. */
+/** Groups blobs that can share one batch. A blob that cannot share a batch forms its own group. */
 export function groupsOf(blobs: readonly SmallBlob[]): SmallBlob[][] {
   const groups: SmallBlob[][] = [];
   const open = new Map<string, { group: SmallBlob[]; bytes: number }>();

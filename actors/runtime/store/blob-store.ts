@@ -24,10 +24,12 @@ import type { Clock } from "../lib/clock.ts";
 import { PieceEncoder } from "./blob-encoding.ts";
 import { bytesOf, groupsOf, type Head, headOf, type SmallBlob, writeOf } from "./blob-messages.ts";
 
-/** Writes up to which single puts are quicker than a batch (research: 2.5 ms a batch, whatever its size). */
+/**
+ * Up to this number of blobs, single puts are faster than a batch (measured: 2.5 ms per batch, whatever its size).
+ */
 export const SINGLE_PUTS_MAX = 8;
 
-/** The time that a failed writer spends on removing its pieces; the others go with the name. */
+/** How long a failed writer tries to remove its pieces. The remaining pieces are removed with the blob's name. */
 const BLOB_CLEAN_UP_MS = 2_000;
 
 interface BlobOptions {
@@ -47,9 +49,9 @@ interface StoredBlob {
 const NOTHING = new Uint8Array();
 
 /**
- * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first chooses the stream (`BLOB_STREAMS`). A blob
- * exists once its head does, which is written last, so half a blob is none. Rejects with ActorError `not_found`,
- * `conflict` (the name has another content), `storage_full` and `unavailable`.
+ * Names are tokens of `[A-Za-z0-9_-]` with dots between them; the first token chooses the stream (`BLOB_STREAMS`). A
+ * blob exists as soon as its head exists. The head is written last, so a partly written blob does not exist. Rejects
+ * with ActorError `not_found`, `conflict` (the name has another content), `storage_full` and `unavailable`.
  */
 export class BlobStore {
   readonly #bus: Bus;
@@ -71,7 +73,7 @@ export class BlobStore {
   ): Promise<StoredBlob> {
     const blob = blobSubjects(name);
     const hash = createHash("sha256");
-    // Two writers of one name share only its head, so the pieces of a dead writer hinder nobody.
+    // Two writers of one name share only the head, so the pieces of a dead writer do not disturb another writer.
     const writer = randomBytes(9).toString("base64url");
     const encoder = new PieceEncoder(name);
     const underWay: Promise<unknown>[] = [];
@@ -115,7 +117,7 @@ export class BlobStore {
     }
   }
 
-  /** Stores blobs, each as `put` does, in as few writes as possible. Where it rejects, some may be stored. */
+  /** Stores blobs as `put` does, in as few writes as possible. If this rejects, some of the blobs may be stored. */
   async putAll(blobs: readonly SmallBlob[]): Promise<void> {
     for (const group of groupsOf(blobs)) {
       if (group.length > SINGLE_PUTS_MAX && (await this.#putBatch(group))) continue;
@@ -127,8 +129,8 @@ export class BlobStore {
   }
 
   /**
-   * The bytes of a blob, in order. Checks the SHA-256 before it returns the last bytes. Reads a few chunks ahead of its
-   * reader, and none once the reader leaves.
+   * Reads the bytes of a blob in order. Verifies the SHA-256 before it returns the last bytes. Reads a few chunks
+   * ahead of its reader, and stops when the reader stops.
    */
   async *get(
     name: string,
@@ -157,7 +159,7 @@ export class BlobStore {
     }
   }
 
-  /** Some bytes of a blob, from `begin` to `end` inclusive, without a check of the hash. */
+  /** Reads some bytes of a blob, from `start` to `end` inclusive, without a check of the hash. */
   async *part(
     name: string,
     { start, end }: { start: number; end: number },
@@ -167,7 +169,7 @@ export class BlobStore {
     const found = await this.#readHead(blob, name, signal);
     if (!found) throw new ActorError("not_found", `Cannot read ${name}: there is no such blob`);
     const { head, content } = found;
-    // All pieces but the last have one size, whatever it was when they were written.
+    // All pieces except the last have the same size, which may differ from the present BLOB_CHUNK_BYTES.
     const size = head.chunks > 0 ? (head.bytes - content.length) / head.chunks : 1;
     const ahead: Promise<Uint8Array>[] = [];
     let next = Math.min(Math.floor(start / size), head.chunks);
@@ -193,7 +195,10 @@ export class BlobStore {
     return (await this.size(name)) !== undefined;
   }
 
-  /** Whether all of it is stored, by the stream's leader, so that a blob that was just removed does not count. */
+  /**
+   * Returns whether all messages of a blob are stored. Asks the stream's leader, so that a blob that was just removed
+   * does not count.
+   */
   async isWhole(name: string): Promise<boolean> {
     const { stream, head, writtenBy } = blobSubjects(name);
     const found = await this.#ofLeader(name, () => this.#bus.readLast(stream, head));
@@ -226,19 +231,25 @@ export class BlobStore {
     await this.#ofLeader(name, () => this.#bus.jetstream.streams.purge(stream, options));
   }
 
-  /** Removes a blob, if it exists. A reader of it may be refused. */
+  /** Removes a blob, if it exists. A reader of the blob may be refused. */
   async remove(name: string): Promise<void> {
     const { stream, all } = blobSubjects(name);
     await this.#purge(stream, all, name);
   }
 
-  /** Removes the blob of this name, and all blobs whose names continue it after a dot. At least two tokens. */
+  /**
+   * Removes the blob of this name, and all blobs whose names continue this name after a dot. `prefix` must have at
+   * least two tokens.
+   */
   async removeAll(prefix: string): Promise<void> {
     const { stream, beneath } = blobSubjects(prefix);
     await this.#purge(stream, beneath, prefix);
   }
 
-  /** False where each blob has to be written by itself: one exists already, or nobody knows. */
+  /**
+   * Stores the blobs in one batch. Returns false if each blob must be written separately: a blob exists already, or
+   * the outcome is unknown.
+   */
   async #putBatch(group: readonly SmallBlob[]): Promise<boolean> {
     const writes = group.map(async ({ name, content, ttlS }) => {
       const sha256 = createHash("sha256").update(content).digest("hex");
@@ -254,7 +265,7 @@ export class BlobStore {
     }
   }
 
-  /** Returns the stored head: this one, or that of an earlier writer. */
+  /** Writes the head. Returns the stored head: `head`, or the head of an earlier writer. */
   async #writeHead(
     blob: BlobSubjects,
     name: string,
@@ -266,12 +277,13 @@ export class BlobStore {
       if (await this.#write(name, write, signal)) return head;
       const stored = await this.#readHead(blob, name, signal);
       if (stored) return stored.head;
-      // In a replicated stream a write conflicts with one that is under way and cannot be read yet.
+      // In a replicated stream, a write conflicts with another write in flight, whose message cannot be read yet. So
+      // try again.
       await this.#clock.wait(CALL_RETRY_MS_MAX, signal);
     }
   }
 
-  /** False where the subject holds a message already. */
+  /** Writes a message. Returns false if the subject already holds one. */
   async #write(name: string, write: Write, signal: AbortSignal | undefined): Promise<boolean> {
     try {
       const once = () => writeAtomically(this.#bus, [write]);
@@ -329,7 +341,7 @@ export class BlobStore {
     return persist(this.#clock, `look at ${name}`, () => this.#bus.whileConnected(ask), undefined);
   }
 
-  /** If this fails, the pieces are removed with the name. */
+  /** Removes a writer's pieces. If this fails, the pieces are removed with the blob's name. */
   async #removeChunks(blob: BlobSubjects, name: string, writer: string): Promise<void> {
     const patience = AbortSignal.timeout(BLOB_CLEAN_UP_MS);
     await this.#purge(blob.stream, blob.writtenBy(writer), name, patience).catch(() => {});
@@ -342,7 +354,7 @@ export class BlobStore {
   }
 }
 
-/** The promise is awaited later, perhaps after it has failed. */
+/** Lets a promise fail before it is awaited, without an unhandled rejection. */
 function noticedLater<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -1,7 +1,7 @@
 /**
- * An object store of NATS (ADR-20), so that operators can read stored objects with `nats object`. It writes objects
- * with the library, and reads them piece by piece itself, because the library buffers an object in memory for a slow
- * reader.
+ * An object store of NATS (ADR-20), so that operators can read stored objects with `nats object`. Objects are written
+ * with the library, but read piece by piece without it, because the library buffers a whole object in memory for a
+ * slow reader.
  */
 import { createHash, type Hash } from "node:crypto";
 import { JetStreamApiError } from "@nats-io/jetstream";
@@ -62,9 +62,9 @@ export class ObjectStore {
   }
 
   /**
-   * Stores an object and resolves with its size. The object replaces one of the same name once it is stored completely.
-   * Rejects with `storage_full`, with the error of the content, or with an error of the bus, after which the caller may
-   * retry.
+   * Stores an object and resolves with its size. As soon as the object is stored completely, it replaces an object of
+   * the same name. Rejects with `storage_full`, with the error of the content, or with an error of the bus, after
+   * which the caller may retry.
    */
   async put(
     name: string,
@@ -99,8 +99,8 @@ export class ObjectStore {
   }
 
   /**
-   * Removes an object, if it is there. A reader of it is cut off. The library would write a mark of the removal first,
-   * and a full store has no room for that.
+   * Removes an object, if it exists. A reader of the object gets an error. The library's own removal would first
+   * write a mark, for which a full store has no room.
    */
   async remove(name: string): Promise<void> {
     const store = await this.#open();
@@ -117,7 +117,10 @@ export class ObjectStore {
     await persist(this.#clock, `remove ${name}`, remove);
   }
 
-  /** The bytes that the whole store may hold. An operator may make it unlimited: then those it is declared with. */
+  /**
+   * Returns how many bytes the whole store may hold. If an operator has made the stream unlimited, returns
+   * `bytesMax`.
+   */
   async capacity(): Promise<number> {
     const now = this.#clock.monotonic();
     if (this.#capacity && now - this.#capacity.at < CAPACITY_KNOWN_MS) return this.#capacity.bytes;

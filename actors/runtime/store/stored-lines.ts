@@ -1,4 +1,4 @@
-/** Reads lines that are printed to a subject of a stream: the stored ones, and new ones as they come. */
+/** Reads lines that are printed to a subject of a stream: the stored lines, and new lines when they arrive. */
 import type { Bus } from "../bus/bus.ts";
 
 export interface StoredLine {
@@ -8,10 +8,10 @@ export interface StoredLine {
 }
 
 interface LinesWanted {
-  /** Reads the lines behind this one; without it the newest. */
+  /** Reads the lines after this sequence; without it, reads the newest lines. */
   after?: number | undefined;
   count: number;
-  /** How long to wait for a line where there is none. */
+  /** How long to wait for a new line if no line is stored. */
   waitMs: number;
   signal: AbortSignal;
 }
@@ -23,7 +23,7 @@ export interface StoredLines {
 
 /** Messages of one request. */
 const READ_AT_ONCE = 512;
-/** A line is shown before it is stored: it is in the stream a moment later. */
+/** Subscribers receive a line shortly before the stream stores it, so the reader waits this long. */
 const STORED_MS = 100;
 
 export class BusLines implements StoredLines {
@@ -65,7 +65,7 @@ export class BusLines implements StoredLines {
     for (;;) {
       const batch = await this.#batch(subject, next);
       lines.push(...batch);
-      // From all present lines the newest are wanted; else those that come first.
+      // Without `after`, keep only the newest lines; otherwise return the first lines after it.
       if (after === undefined) lines.splice(0, lines.length - count);
       else if (lines.length >= count) return lines.slice(0, count);
       if (batch.length < READ_AT_ONCE) return lines;
@@ -90,6 +90,6 @@ export class BusLines implements StoredLines {
   }
 }
 
-/** No message is stored from there on. */
+/** True if no message is stored from this sequence on. */
 const isNone = (error: unknown) =>
   error instanceof Error && /message not found|no message/i.test(error.message);

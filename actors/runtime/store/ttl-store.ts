@@ -1,4 +1,4 @@
-/** Keeps values by key for a while to save work. Any of them may be lost at any time. */
+/** Keeps values by key for a limited time, to save work. The cache may lose any value at any time. */
 import type { z } from "zod";
 import { MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { cacheSubject, STREAMS } from "../../../schemas/subjects.ts";

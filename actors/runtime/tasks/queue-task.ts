@@ -12,8 +12,9 @@ export interface TaskQueue {
 }
 
 /**
- * Resolves with the sequence of the task. Within the stream's duplicate window, the stream stores a task of the same id
- * once. Rejects with OutcomeUnknown, or with WriteRefused; its `full` is true if the queue is full.
+ * Queues a task and resolves with its sequence. Within the stream's duplicate window, the stream stores a task with
+ * the same id only once. Rejects with OutcomeUnknown, or with WriteRefused, whose `full` is true if the queue is
+ * full.
  */
 export async function queueTask(bus: Bus, queue: TaskQueue, task: Task): Promise<number> {
   const subject = queueSubject({ ...queue, key: task.key });

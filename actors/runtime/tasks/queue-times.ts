@@ -1,21 +1,21 @@
-/** Remembers how long the last task of each queue waited, which a refused client should wait too. */
+/** Remembers how long the last task of each queue waited. A client whose task is refused should wait as long. */
 
-/** Keys whose last queueing time a client remembers, for Retry-After. */
+/** Limits the queues whose last waiting time a client remembers, for Retry-After. */
 const QUEUE_TIMES_MAX = 1_000;
 
 interface Queue {
   kind: string;
   lane: string;
   key: string;
-  /** Whether the key has a queue of its own. */
+  /** True if each key has its own queue. */
   inTurns: boolean;
 }
 
 export class QueueTimes {
-  /** In the order of use, the last used queue last. */
+  /** The waiting times in milliseconds by queue, in the order of use; the queue that was used last is last. */
   readonly #times = new Map<string, number>();
 
-  /** Undefined for a queue from which no task has started. */
+  /** Returns the waiting time of the queue's last task; undefined if no task of the queue has started. */
   of(queue: Queue): number | undefined {
     return this.#times.get(nameOf(queue));
   }

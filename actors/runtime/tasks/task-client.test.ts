@@ -6,7 +6,7 @@ import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Task } from "./task.ts";
 
-/** Speaks to the asker as workers do, in whatever order a test wants. */
+/** Sends messages to the caller of a task as workers do, in any order that a test needs. */
 interface Speaker {
   say(step: string, payload?: string, timeoutMs?: number): Promise<Uint8Array>;
 }

@@ -1,6 +1,6 @@
 /**
- * Queues one task and waits for it. The worker reports to an inbox of this process and fetches the input there. So no
- * stream stores the input, which may contain passwords and be larger than a message.
+ * Queues one task and waits for its result. The worker reports to an inbox of this process, which also keeps the
+ * input for the worker.
  */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -73,12 +73,12 @@ class WaitingRun<R> {
   #sequence: number | undefined;
   #attempt = 0;
   #replied = false;
-  /** The try that started last, and earlier tries, whose messages are ignored. */
+  /** `#try` is the try that started last. Messages of earlier tries are ignored. */
   #try = "";
   readonly #earlierTries = new Set<string>();
   /**
-   * Bytes that were not read yet, by their place, since after a disconnection they come again in any order. A chunk is
-   * acknowledged when it is read, which holds the worker back.
+   * Chunks that were not read yet, by index, because after a disconnection they arrive again in any order. A chunk is
+   * acknowledged only when it is read, so that the worker sends no faster than the reader reads.
    */
   readonly #chunks = new Map<number, BusRequest>();
   #taken = 0;
@@ -133,7 +133,8 @@ class WaitingRun<R> {
       trace: currentTrace(),
     };
     try {
-      // Under its id the task is queued once, however often the write is repeated while the stream has no leader.
+      // The stream queues a task of one id only once, however often the write is repeated while the stream has no
+      // leader.
       const write = () => queueTask(this.#bus, { kind, lane, inTurns }, task);
       this.#sequence = await persist(this.#clock, `queue ${kind} task`, write, this.#end.signal);
       if (this.#end.signal.aborted) this.#takeBack();
@@ -150,17 +151,17 @@ class WaitingRun<R> {
     }
   }
 
-  /** How long the queue takes: the time that its last task waited. */
+  /** Returns the expected wait in the queue, in seconds: the time that the queue's last task waited. */
   #queueS(): number {
     const { queueTimes } = this.#task;
     return Math.max(1, Math.ceil((queueTimes.of(this.#task) ?? QUEUE_UNKNOWN_MS) / 1_000));
   }
 
-  /** Ends the run for its caller and takes the task back, wherever it is. */
+  /** Ends the run for its caller, and cancels the task, whether it waits in a queue or runs. */
   fail(error: ActorError): void {
     if (this.#end.signal.aborted) return;
     this.#error = error;
-    // A process that stops closes the bus under waiting runs; the deadline then ends the task.
+    // A process that stops may already have closed the bus. The deadline then ends the task.
     if (!this.#bus.connection.isClosed()) {
       this.#bus.connection.publish(cancelSubject(this.#id));
       this.#takeBack();
@@ -169,7 +170,10 @@ class WaitingRun<R> {
     this.#done.reject(error);
   }
 
-  /** A worker may just have pulled it; it then finds that nobody waits. */
+  /**
+   * Removes the task from its queue if no worker has started it. A worker that has just pulled the task finds that
+   * nobody waits.
+   */
   #takeBack(): void {
     if (this.#attempt > 0 || this.#sequence === undefined) return;
     this.#bus.jetstream.streams.deleteMessage(STREAMS.tasks, this.#sequence, false).catch(() => {});
@@ -223,7 +227,8 @@ class WaitingRun<R> {
   }
 
   #take(index: number, question: BusRequest): void {
-    // The chunk is sent again because its acknowledgement was lost, or because the reader is slow.
+    // The worker sends a chunk again if its acknowledgement was lost, or if the reader is slow. A chunk that was read
+    // already only needs the acknowledgement.
     if (index < this.#taken) question.respond();
     else this.#chunks.set(index, question);
     this.#wake();
@@ -247,7 +252,7 @@ class WaitingRun<R> {
         }
       }
     } finally {
-      // A reader that leaves the loop early takes the task back.
+      // If the reader leaves the loop early, the task is cancelled.
       if (this.#complete) this.#finish();
       else this.fail(new ActorError("cancelled", "Cannot wait: the caller has left"));
     }

@@ -12,13 +12,16 @@ export const Task = z.object({
   key: z.string(),
   message: z.string(),
   input: z.unknown().optional(),
-  /** The caller that waits for the result: its inbox, a subject prefix, and the chunks of its input there. */
+  /**
+   * The caller that waits for the result. `inbox` is the prefix of its subjects; `inputChunks` is the number of input
+   * chunks that the worker fetches there.
+   */
   caller: z
     .object({ inbox: z.string().regex(INBOX), inputChunks: z.number().optional() })
     .optional(),
   deadlineAt: z.number().optional(),
   trace: z.record(z.string(), z.string()).optional(),
-  /** Tries before a worker that stopped handed it back. */
+  /** Number of tries before a stopping worker handed the task back; these tries still count. */
   triesBefore: z.number().optional(),
 });
 export type Task = z.infer<typeof Task>;

@@ -15,20 +15,23 @@ import type { TurnLimits } from "./task-turns.ts";
 export interface TaskContext {
   /** The id of the task, the same at every try. */
   id: string;
-  /** The subject of the task, as its caller named it. */
+  /** The key of the task, as its caller named it. */
   key: string;
   /** Aborts when the caller left, the deadline passed, another worker was given the task, or this process stops. */
   signal: AbortSignal;
   /**
-   * Aborts when the bus was silent for so long that another worker may soon be given the task. The work may go on,
-   * but for parts that two workers must not do at a time.
+   * Aborts when the bus has been silent for so long that another worker may soon receive the task. The work may
+   * continue, except for parts that two workers must not do at the same time.
    */
   lapsed: AbortSignal;
-  /** True while no other worker can have the task, by the clock. To be asked before such a part begins. */
+  /**
+   * True while no other worker can have the task, according to the clock. Check this before each part that two
+   * workers must not do at the same time.
+   */
   isSure(): boolean;
   /**
-   * Says that the task only waits for the network, or that it computes again. In a lane that serves keys in turn
-   * another task may compute meanwhile.
+   * Reports that the task only waits for the network, or that it computes again. While it waits, a lane that serves
+   * keys in turn may let another task compute.
    */
   setWaiting(isWaiting: boolean): void;
   /** 1 at the first try. */
@@ -36,14 +39,15 @@ export interface TaskContext {
   /** Epoch ms after which nobody waits for the result. */
   deadlineAt: number;
   /**
-   * Sends messages before the task ends. Resolves when they are durable. If it rejects, let the error end the task:
-   * the task is retried. A later attempt that sends the same, or under the same `id` (of `[A-Za-z0-9_-]`), has no
-   * second effect within two minutes.
+   * Sends messages before the task ends. Resolves when they are durable. If it rejects, let the error end the task,
+   * so that the task is retried. If a later attempt sends the same messages, or messages under the same `id` (of
+   * `[A-Za-z0-9_-]`), they have no second effect within two minutes.
    */
   send(envelopes: readonly Envelope[], options?: { id?: string }): Promise<void>;
   /**
-   * Sends an actor a message that may arrive twice or out of order. Sends it as a call, which is cheap, and resolves
-   * with true; or as mail where the call is refused or not answered soon, and resolves with false.
+   * Sends an actor a message that may arrive twice or out of order. First sends the message as a call, which is
+   * cheap, and resolves with true if the call succeeds. If the call is refused or not answered soon, sends the
+   * message as mail and resolves with false.
    */
   tell(envelope: Envelope): Promise<boolean>;
   /**
@@ -54,8 +58,8 @@ export interface TaskContext {
 }
 
 /**
- * The result of a finished task: a reply with bytes after it, where a caller waits for it, and messages to send. A
- * function returns the messages once the bytes are sent.
+ * The result of a finished task: messages to send, and for a waiting caller a reply with bytes after it. If `send` is
+ * a function, it is called after the bytes are sent.
  */
 export type Outcome<M extends TaskSchema> = {
   send?: readonly Envelope[] | (() => readonly Envelope[]);
@@ -65,10 +69,11 @@ export type Outcome<M extends TaskSchema> = {
 
 export interface WorkerDefinition<M extends TaskMessages> {
   contract: TaskContract<M>;
-  /** Tasks at a time in each lane. The worker does not serve a lane that is not named. */
+  /** How many tasks of each lane run at the same time. The worker does not serve a lane that is missing here. */
   slots: Record<string, number>;
   /**
-   * For lanes that serve keys in turn: the limits of their slots. Without them one key may have all slots of its lane.
+   * The limits of the slots, for lanes that serve keys in turn. Without these limits, one key may occupy all slots of
+   * its lane.
    */
   turns?: Record<string, Omit<TurnLimits, "places">>;
   /** How long one of its tasks may take. Default: TASK_RUN_MS_MAX. */
@@ -77,8 +82,8 @@ export interface WorkerDefinition<M extends TaskMessages> {
     [N in keyof M]: (input: Input<M[N]>, context: TaskContext) => Promise<Outcome<M[N]>>;
   };
   /**
-   * The messages to send when the task is given up: refused by its handler, out of tries, past its deadline, or its
-   * caller left.
+   * Returns the messages to send when the task is given up: its handler refused it, it has no tries left, its
+   * deadline passed, or its caller left.
    */
   failures: {
     [N in keyof M]: (
@@ -93,9 +98,9 @@ export interface WorkerDefinition<M extends TaskMessages> {
 export type AnyWorkerDefinition = WorkerDefinition<any>;
 
 /**
- * Binds a task contract to its handlers. A task whose handler throws ActorError is not tried again. After any other
- * error it is, later and elsewhere, until TASK_TRIES_MAX. A task may run more than once, so its messages must bear
- * repetition.
+ * Binds a task contract to its handlers. A task whose handler throws ActorError is not retried. After any other error
+ * the task is retried later, on any worker, up to TASK_TRIES_MAX tries. A task may run more than once, so repeated
+ * messages of a task must do no harm.
  */
 export function defineWorker<M extends TaskMessages>(
   contract: TaskContract<M>,

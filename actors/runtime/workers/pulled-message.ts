@@ -9,13 +9,14 @@ export type PulledMessage = Pick<
 > & { info: Pick<JsMsg["info"], "deliveryCount"> };
 
 /**
- * The message that answers a short pull. The library's pulls wait a second at least, and with an empty queue would
- * hold a worker's place as long.
+ * Converts the answer to a short pull into a message that a worker can settle. The library's own pulls wait at least
+ * one second, and would occupy a worker's place for that time if the queue is empty.
  */
 export function pulledMessage(connection: NatsConnection, message: Msg): PulledMessage {
   const { reply = "" } = message;
   const tokens = reply.split(".");
-  // With more than nine tokens, a domain and an account's hash come before the stream's name (ADR-15).
+  // In a reply subject with more than nine tokens, a domain and an account's hash come before the stream's name
+  // (ADR-15).
   const delivered = tokens.length === 9 ? 4 : 6;
   const settle = (text: string) => connection.publish(reply, text);
   return {

@@ -1,4 +1,7 @@
-/** The caller of a running task, as its worker uses it: takes the input from the caller and sends it the result. */
+/**
+ * The worker's connection to the caller of a running task: fetches the input from the caller, and sends it the
+ * result.
+ */
 import { randomBytes } from "node:crypto";
 import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
 import type { ActorError } from "../../../schemas/errors.ts";
@@ -20,7 +23,7 @@ export class TaskCaller {
   readonly #clock: Clock;
   readonly #caller: NonNullable<Task["caller"]>;
   readonly #signal: AbortSignal;
-  /** Tells this try from others: a worker that was taken for dead may still send. */
+  /** Distinguishes this try from other tries, because a worker that was presumed dead may still send. */
   readonly #try = randomBytes(4).toString("hex");
 
   constructor(bus: Bus, clock: Clock, caller: NonNullable<Task["caller"]>, signal: AbortSignal) {
@@ -54,7 +57,7 @@ export class TaskCaller {
     await this.#stream(chunks);
   }
 
-  /** Sends a refusal, also after the task was aborted: the caller may still wait. */
+  /** Sends a refusal, even if the task was aborted, because the caller may still wait. */
   async refuse(error: ActorError): Promise<void> {
     await this.#ask(
       "refused",
@@ -63,7 +66,10 @@ export class TaskCaller {
     );
   }
 
-  /** Sends the bytes after the reply, and waits until the caller has taken all but the last few. */
+  /**
+   * Sends the bytes after the reply, at most CHUNKS_IN_FLIGHT chunks ahead of the caller. Resolves when the caller
+   * has taken all bytes.
+   */
   async #stream(chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
     const underWay = new Set<Promise<unknown>>();
     let index = 0;
@@ -86,7 +92,7 @@ export class TaskCaller {
     await Promise.all(lanes);
   }
 
-  /** Repeats a request while the bus is away; the caller recognises repetitions. */
+  /** Sends a request, and repeats it while the bus is away; the caller recognizes repetitions. */
   async #ask(step: string, payload?: Uint8Array, signal = this.#signal): Promise<Uint8Array> {
     let absentSince: number | undefined;
     for (;;) {
@@ -95,7 +101,7 @@ export class TaskCaller {
         return await this.#bus.ask(`${this.#caller.inbox}.${this.#try}.${step}`, payload);
       } catch (error) {
         if (isAbsent(error)) {
-          // After a reconnection the caller's subscription may be back a moment later than this one's.
+          // After a reconnection, the caller's subscription may return slightly later than this worker's connection.
           absentSince ??= this.#clock.monotonic();
           if (this.#clock.monotonic() - absentSince > CALLER_GONE_MS) throw new CallerGone();
         } else if (!(error instanceof BusLost || error instanceof TimeoutError)) throw error;

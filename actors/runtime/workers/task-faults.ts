@@ -1,20 +1,25 @@
-/** Says why a task ends without a reply: which errors are refusals, which are faults, and which only end this try. */
+/** Classifies the errors that end a task without a reply: refusals, faults, and errors that end only this try. */
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
 import { InvalidInput } from "../bus/refusal.ts";
 
-/** Refusals whose cause is ours and not the request. */
+/** Refusals that the platform causes, and not the request. */
 export const FAULT_CODES: ReadonlySet<string> = new Set(["internal_error", "deadline_exceeded"]);
 
-/** This process ends before the task: another worker takes it at once. */
+/** The abort reason of a task when this process stops first. Another worker then takes the task immediately. */
 export class HostStopping extends Error {}
 export class DeadlinePassed extends Error {}
 
-/** An actor out of reach is no reason to give the task up. */
+/**
+ * Throws the error of a call. Replaces a temporary refusal by a plain error, so that the task is retried and not
+ * given up.
+ */
 export function tryAgain(error: unknown): never {
   throw isPassing(error) ? new Error("Cannot ask an actor at present", { cause: error }) : error;
 }
 
-/** The refusal that ends a task with this error. Undefined for a fault, after which the task is tried again. */
+/**
+ * Returns the refusal with which this error ends the task; undefined for a fault, after which the task is retried.
+ */
 export function refusalOfTask(error: unknown): ActorError | undefined {
   if (error instanceof ActorError) return error;
   if (error instanceof InvalidInput) return error.refusal;

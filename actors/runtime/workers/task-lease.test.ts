@@ -50,7 +50,7 @@ describe("TaskLease", function () {
     return lease;
   }
 
-  /** Time passes until the lease says once more that it is worked at. */
+  /** Advances the clock until the lease reports once more that the worker still runs the task. */
   async function beat(): Promise<void> {
     const before = said;
     await until("the next beat is waited for", () => clock.isAwaited(TASK_HEARTBEAT_MS));
@@ -58,7 +58,7 @@ describe("TaskLease", function () {
     await until("it is said", () => said > before);
   }
 
-  /** The lease has heard what the bus said to it: what is asked later is answered later. */
+  /** Waits until the lease has received the bus's answers: the bus answers this later request last. */
   async function answered(): Promise<void> {
     await worker.connection.flush();
     await nextTurn();
@@ -87,7 +87,7 @@ describe("TaskLease", function () {
       await beat();
       expect(lease.lapsed.aborted).to.equal(false);
       expect(TASK_SURE_MS).to.be.below(TASK_ACK_WAIT_MS);
-      // Counted from the beat before, which was answered.
+      // The time counts from the previous heartbeat, which the bus answered.
       clock.skip(TASK_SURE_MS - TASK_HEARTBEAT_MS + 1);
       await until("it has lapsed", () => lease.lapsed.aborted);
       proxy.open();

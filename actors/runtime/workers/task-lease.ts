@@ -1,18 +1,24 @@
-/** Keeps a task with its worker, and says from when another worker may be given it. */
+/** Keeps a task with its worker, and knows from when on another worker may receive the task. */
 import { TASK_ACK_WAIT_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 
 export const TASK_HEARTBEAT_MS = 2_000;
-/** After this long without an answer of the bus, a worker gives up its task: a second before another worker gets it. */
+/**
+ * A worker that gets no answer of the bus for this long stops relying on its task, one second before another worker
+ * can receive the task.
+ */
 export const TASK_SURE_MS = TASK_ACK_WAIT_MS - 1_000;
 
 interface TaskLeaseParts {
   bus: Bus;
   clock: Clock;
   message: Pick<PulledMessage, "working">;
-  /** Monotonic time of the pull, since the message may have lain in this process's socket. */
+  /**
+   * Monotonic time of the pull. The arrival of the message does not count, because the message may have waited in
+   * this process's socket.
+   */
   pulledAt: number;
 }
 
@@ -26,18 +32,18 @@ export class TaskLease {
     this.#sureUntil = parts.pulledAt + TASK_SURE_MS;
   }
 
-  /** Aborts for good when another worker may soon be given the task. */
+  /** Aborts, permanently, when another worker may soon receive the task. */
   get lapsed(): AbortSignal {
     return this.#lapsed.signal;
   }
 
-  /** Compares the clock: a process that stood still runs work before its timers. */
+  /** Compares the clock, because a process that was suspended may run work before its timers. */
   isSure(): boolean {
     if (this.#parts.clock.monotonic() > this.#sureUntil) this.#lapsed.abort(new LeaseLapsed());
     return !this.#lapsed.signal.aborted;
   }
 
-  /** Reports every while that the worker still runs the task, until it is finished. */
+  /** Reports every TASK_HEARTBEAT_MS that the worker still runs the task, until the task is finished. */
   async keep(finished: AbortSignal): Promise<void> {
     void this.#watch(finished);
     while (!finished.aborted) {

@@ -1,9 +1,11 @@
-/** The news that running tasks receive: their caller has left, or another worker has them. */
+/** The news that running tasks receive: their caller has left, or another worker runs the task. */
 import { cancelSubject } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { CallerGone } from "./task-caller.ts";
 
-/** This worker was silent for a while and was taken for dead; another worker goes on. */
+/**
+ * The abort reason of a task that another worker runs now. This worker was silent for a while and was presumed dead.
+ */
 export class TaskTaken extends Error {}
 
 interface Listener {
@@ -12,12 +14,15 @@ interface Listener {
   controller: AbortController;
 }
 
-/** One subscription for all tasks of a worker: one for each would cost two more messages a task. */
+/**
+ * Receives the news of all tasks of a worker through one subscription. A subscription per task would cost two more
+ * messages per task.
+ */
 export class TaskNews {
   readonly #bus: Bus;
-  /** Ends all listening; to be called when no task runs any more. */
+  /** Ends the subscription. Call it when no task runs any more. */
   readonly stop: () => void;
-  /** By the task's id; the same task may run here twice. */
+  /** Listeners by the id of their task. The same task may run twice in this process. */
   readonly #listeners = new Map<string, Set<Listener>>();
 
   constructor(bus: Bus) {
@@ -38,8 +43,8 @@ export class TaskNews {
   }
 
   /**
-   * Aborts the controller with CallerGone or TaskTaken. Workers announce which try they run, when it is not the first
-   * and when the bus is back; a worker with a later try answers. Returns a function that ends the listening.
+   * Aborts the controller with CallerGone or TaskTaken. A worker announces its try if this is not the first try, and
+   * after each reconnection; a worker with a later try answers. Returns a function that ends the listening.
    */
   listen(listener: Listener): () => void {
     const { id, attempt } = listener;
@@ -71,6 +76,6 @@ export class TaskNews {
   }
 }
 
-/** Undefined for the message of a caller that leaves, which has no text. */
+/** Returns the try that a worker announces; undefined for the message of a caller that leaves, which has no text. */
 const readAttempt = (text: string): number | undefined =>
   text === "" ? undefined : (JSON.parse(text) as { attempt: number }).attempt;

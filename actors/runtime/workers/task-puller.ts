@@ -1,4 +1,4 @@
-/** Pulls tasks of a lane for its idle slots, several at once, and gives each task to one of them. */
+/** Pulls tasks of a lane for its idle slots, several in one request, and gives each task to one slot. */
 import type { Consumer } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
@@ -7,9 +7,9 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 
-/** Tasks that a lane's idle slots ask for at once, whatever their number: a task is handed on in a millisecond. */
+/** Limits the tasks of one pull, however many slots are idle, because passing on a task takes only a millisecond. */
 export const LANE_PULL_TASKS_MAX = 4;
-/** How long one pull for a task waits: the most that stopping a worker waits for nothing. */
+/** How long one pull waits for a task. So a worker that stops waits at most this long for a pull without a task. */
 export const TASK_PULL_MS = 1_000;
 
 export interface PulledTask {
@@ -17,10 +17,11 @@ export interface PulledTask {
   /** Monotonic time of the pull. */
   pulledAt: number;
   /**
-   * In a lane that serves keys in turn: called when the task waits for the network only, and when it computes again.
+   * Only in a lane that serves keys in turn: called when the task starts to wait for the network, and when it
+   * computes again.
    */
   setWaiting?(isWaiting: boolean): void;
-  /** In such a lane: called once, when the task has ended. */
+  /** Only in a lane that serves keys in turn: called once, when the task has ended. */
   release?(): void;
 }
 
@@ -42,9 +43,9 @@ interface TaskPullerParts {
 
 export class TaskPuller implements TaskSource {
   readonly #parts: TaskPullerParts;
-  /** Resolves the waits of idle slots. */
+  /** The resolve functions of the idle slots, which wait for a task. */
   readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
-  /** Tasks that were pulled and have not come; never more than idle slots. */
+  /** Number of tasks that were requested and have not arrived; never more than the idle slots. */
   #asked = 0;
   #consumer: Promise<Consumer> | undefined;
 
@@ -55,7 +56,7 @@ export class TaskPuller implements TaskSource {
   take(): Promise<PulledTask | undefined> {
     return new Promise((resolve) => {
       this.#idle.push(resolve);
-      // Slots that become idle together pull together.
+      // Defers the pull, so that slots that become idle together share one pull.
       queueMicrotask(() => this.#ask());
     });
   }
@@ -67,7 +68,8 @@ export class TaskPuller implements TaskSource {
       return;
     }
     const wanted = Math.min(this.#idle.length, LANE_PULL_TASKS_MAX);
-    // Not for each task that comes: a lane with many idle slots then pulls less often than tasks come.
+    // Does not pull for each task that arrives, so that a lane with many idle slots pulls less often than tasks
+    // arrive.
     if (this.#asked < wanted / 2) void this.#pull(wanted - this.#asked);
   }
 

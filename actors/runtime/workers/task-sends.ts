@@ -1,6 +1,6 @@
 /**
- * The messages that a task sends, before its end and at it. They are durable before the task goes on, under ids that
- * are the same at every try.
+ * Sends the messages of a task, before its end and at its end. They are durable before the task continues, and their
+ * ids are equal in every try.
  */
 import { createHash } from "node:crypto";
 import type { Envelope } from "../../../schemas/contract.ts";
@@ -27,7 +27,10 @@ export class TaskSends {
     this.#task = task;
   }
 
-  /** Sends at the end, with ids by place: a later try may decide otherwise, but a sent message stays sent. */
+  /**
+   * Sends messages at the end, with ids by position. A later try may decide otherwise, but a message that was sent
+   * stays sent.
+   */
   async publish(envelopes: readonly Envelope[], suffix: "sent" | "failed"): Promise<void> {
     for (const [index, envelope] of envelopes.entries()) {
       await this.#publish(envelope, `${this.#task.id}-${suffix}-${index}`);
@@ -35,8 +38,8 @@ export class TaskSends {
   }
 
   /**
-   * Sends before the end. A later try may send other messages in another order, so the id comes from the content,
-   * unless the caller names one.
+   * Sends messages before the end. A later try may send other messages, or in another order, so an id is made from
+   * the content, unless the caller gives an id.
    */
   async send(envelopes: readonly Envelope[], id: string | undefined): Promise<void> {
     for (const [index, envelope] of envelopes.entries()) {
@@ -60,7 +63,7 @@ export class TaskSends {
       const address = addressOf(kind, key);
       const mail = { id, from, address, message, input };
       await publishMail(this.#bus, this.#clock, mail).catch((cause) => {
-        // This error does not refuse the task, which is tried again.
+        // This error is no refusal, so the task is retried.
         throw new Error(`Cannot send ${message} to ${kind}`, { cause });
       });
     } else {

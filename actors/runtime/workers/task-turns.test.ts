@@ -4,7 +4,7 @@ import { TaskTurns, TURN_QUANTUM_MS } from "./task-turns.ts";
 const LIMITS = { places: 8, computing: 4, perKey: 3, reserved: 2 };
 
 describe("TaskTurns", () => {
-  /** Begins tasks of queues that never end, until none may begin. */
+  /** Begins tasks of keys whose queues never become empty, until no task may begin. Returns the keys. */
   function fill(turns: TaskTurns, keys: readonly string[]): string[] {
     const begun: string[] = [];
     for (;;) {
@@ -29,7 +29,7 @@ describe("TaskTurns", () => {
       const key = turns.begin() as keyof typeof used;
       const ms = key === "long" ? 30_000 : 100;
       used[key] += ms;
-      // More of them wait before this one ends.
+      // More tasks of the key already wait before this task ends.
       turns.queued(key);
       turns.end(key, ms);
     }
@@ -41,7 +41,7 @@ describe("TaskTurns", () => {
     expect(fill(turns, ["a"])).to.deep.equal(["a", "a", "a"]);
     expect(fill(turns, ["a", "b"])).to.deep.equal(["b"]);
     for (const key of ["a", "a", "a", "b"]) turns.setWaiting(key, true);
-    // Waiting tasks leave room for others: b may compute up to its bound and the reserve.
+    // Waiting tasks do not count as computing, so b may begin more tasks, up to its limit and the reserve.
     expect(fill(turns, ["a", "b"])).to.deep.equal(["b", "b"]);
   });
 

@@ -8,11 +8,11 @@ export const TURN_QUANTUM_MS = 1_000;
 export interface TurnLimits {
   /** Tasks that run at a time. */
   places: number;
-  /** Tasks that compute at a time; tasks that only wait for the network do not count. */
+  /** Maximum number of tasks that compute at the same time; tasks that only wait for the network do not count. */
   computing: number;
-  /** Tasks of one key that run at a time. */
+  /** Maximum number of tasks of one key that run at the same time. */
   perKey: number;
-  /** Places for keys without a running task: several keys at their limits leave these free. */
+  /** Number of places for keys without a running task: several keys at their limits leave these places free. */
   reserved: number;
 }
 
@@ -21,7 +21,10 @@ interface Turn {
   isQueued: boolean;
   running: number;
   waiting: number;
-  /** Milliseconds of work that the key may begin. A task is charged when it has ended, so this may be negative. */
+  /**
+   * Milliseconds of work that the key may begin. A task is charged only when it has ended, so the balance may be
+   * negative.
+   */
   balanceMs: number;
 }
 
@@ -40,13 +43,13 @@ export class TaskTurns {
   }
 
   /**
-   * Returns the key whose queue is read next and whose task then begins; `end` has to follow. The queue counts as empty
-   * until `queued`. Undefined while no key has both a task and a place.
+   * Returns the key whose next task begins. The caller reads the task from the key's queue, and must call `end`
+   * later. The queue counts as empty until `queued`. Returns undefined while no key has both a task and a place.
    */
   begin(): string | undefined {
     const ready = [...this.#turns].filter(([, turn]) => this.#mayBegin(turn));
     if (ready.length === 0) return undefined;
-    // Gives as many rounds of credit as it takes until a key may begin.
+    // Gives the keys as many rounds of credit as needed until one of them may begin.
     const shortMs = -Math.max(...ready.map(([, { balanceMs }]) => balanceMs));
     if (shortMs >= 0) {
       const rounds = Math.floor(shortMs / TURN_QUANTUM_MS) + 1;
@@ -62,7 +65,7 @@ export class TaskTurns {
     return key;
   }
 
-  /** The task has ended after this time, or none was found. */
+  /** Called when a task of the key has ended after `ms`, or when the key's queue had no task. */
   end(key: string, ms: number): void {
     const turn = this.#turnOf(key);
     turn.running -= 1;
@@ -70,7 +73,7 @@ export class TaskTurns {
     this.#forgetIdle(key, turn);
   }
 
-  /** A running task waits for the network only, or computes again. */
+  /** Called when a running task starts to wait for the network, or computes again. */
   setWaiting(key: string, isWaiting: boolean): void {
     this.#turnOf(key).waiting += isWaiting ? 1 : -1;
   }
@@ -86,7 +89,7 @@ export class TaskTurns {
     const all = [...this.#turns.values()];
     const runningNow = all.reduce((sum, turn) => sum + turn.running, 0);
     if (runningNow >= places) return false;
-    // A key's first task waits for no other key, which may compute without end.
+    // The first task of a key does not wait for other keys, because their tasks may compute without end.
     if (running === 0) return true;
     const computingNow = runningNow - all.reduce((sum, turn) => sum + turn.waiting, 0);
     return computingNow < computing && runningNow < places - reserved;
@@ -100,7 +103,10 @@ export class TaskTurns {
     return turn;
   }
 
-  /** Credit and debt end with a key's last task, as in deficit round robin: no key saves turns up. */
+  /**
+   * Removes a key after its last task. Its credit and debt end too, as in deficit round robin, so that no key saves
+   * credit for later.
+   */
   #forgetIdle(key: string, { isQueued, running }: Turn): void {
     if (!isQueued && running === 0) this.#turns.delete(key);
   }

@@ -18,7 +18,8 @@ describe("TurnPuller", function () {
   let leaving: AbortController;
   let running: { key: string; text: string }[];
   let begun: string[];
-  // A worker that stops hands a task back whose caller has just left, so a later test could find it in its queue.
+  // Each test has its own world. A worker that stops hands back a task whose caller has just left, so a later test
+  // could find the task in its queue.
   beforeEach(async () => {
     world = await startWorld({ tasks: [shared] });
     leaving = new AbortController();
@@ -31,7 +32,10 @@ describe("TurnPuller", function () {
     await world[Symbol.asyncDispose]();
   });
 
-  /** A text that begins with "hang" never ends by itself, one with "wait" says that it only waits. */
+  /**
+   * Runs a task by its text. A text that begins with "hang" never ends, and one with "wait" also reports that it only
+   * waits. One with "fail" fails at every try except the last.
+   */
   async function order(text: string, context: TaskContext): Promise<void> {
     const { key, signal } = context;
     begun.push(`${key} ${text}`);

@@ -25,14 +25,19 @@ import { pulledMessage } from "./pulled-message.ts";
 import type { PulledTask, TaskSource } from "./task-puller.ts";
 import { TaskTurns, type TurnLimits } from "./task-turns.ts";
 
-/** How often a worker looks for queues that it was not notified of, such as those of a worker that died. */
+/**
+ * Interval at which a worker looks for queues of which it was not notified, such as the queues of a worker that died.
+ */
 const TURN_LOOK_MS = 1_000;
 /**
  * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks:
  * after removals the server may count too few remaining messages for a consumer.
  */
 const TURN_PULL_MS = 50;
-/** A key's consumer is removed after this without a request: longer than its last task may run (TASK_RUN_MS_MAX). */
+/**
+ * A key's consumer is removed after this time without a request. This is longer than the key's last task may run
+ * (TASK_RUN_MS_MAX).
+ */
 const TURN_CONSUMER_IDLE_MS = 30 * 60_000;
 
 interface TurnPullerParts {
@@ -46,17 +51,17 @@ interface TurnPullerParts {
   stopping: AbortSignal;
 }
 
-/** The status of a pull that found nothing before it expired, as the server sends it. */
+/** The server's status for a pull that expired without a message. */
 const EXPIRED = 408;
 
 export class TurnPuller implements TaskSource {
   readonly #parts: TurnPullerParts;
   readonly #turns: TaskTurns;
-  /** Resolves the waits of idle slots. */
+  /** The resolve functions of the idle slots, which wait for a task. */
   readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
-  /** The consumers of this lane that exist, and when each was last used. */
+  /** The consumers of this lane that exist, with the time of the last use. */
   readonly #declared = new Map<string, number>();
-  /** Pulls under way; each holds a place of its key. */
+  /** Number of pulls in progress; each pull occupies a place of its key. */
   #pulling = 0;
 
   constructor(parts: TurnPullerParts) {
@@ -115,14 +120,18 @@ export class TurnPuller implements TaskSource {
     this.#assign();
   }
 
-  /** The queue's next task, or undefined where it has none. Makes the consumer where it is missing. */
+  /**
+   * Returns the next task of the key's queue, or undefined if the queue is empty. Creates the consumer if it is
+   * missing.
+   */
   async #next(key: string): Promise<PulledTask | undefined> {
     const { bus, clock, kind, lane } = this.#parts;
     const consumer = turnConsumer(kind, lane, digestOf(key));
     await this.#declare(key, consumer);
     const pulledAt = clock.monotonic();
     const message = await this.#request(consumer).catch((error: unknown) => {
-      // The consumer may have been removed, as on a bus that was set up anew.
+      // Create the consumer again at the next pull: it may have been removed, for example on a bus that was set up
+      // anew.
       this.#declared.delete(consumer);
       throw error;
     });
@@ -145,7 +154,9 @@ export class TurnPuller implements TaskSource {
     return { message: pulledMessage(bus.connection, message), pulledAt, setWaiting, release };
   }
 
-  /** The answer comes under the subject of the queue, so it needs a subscription of its own. */
+  /**
+   * Pulls one message. The answer has the subject of the queue, so the request needs its own subscription (`noMux`).
+   */
   #request(consumer: string): Promise<Msg> {
     const { bus } = this.#parts;
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${STREAMS.tasks}.${consumer}`;
@@ -177,7 +188,7 @@ export class TurnPuller implements TaskSource {
     });
   }
 
-  /** Finds the queues whose notification was lost, and the tasks that come back because their worker died. */
+  /** Looks for queues whose notification was lost, and for tasks that come back because their worker died. */
   async #look(): Promise<void> {
     const { bus, clock, logger, kind, lane, stopping } = this.#parts;
     while (!stopping.aborted) {

@@ -43,9 +43,9 @@ describe("WorkerHost", function () {
   this.timeout(180_000);
   let world: World;
   let worker: WorkerHost;
-  /** In another process than the worker's, as far as either can tell. */
+  /** A client that does not share `listeners` with the worker, as if it ran in another process. */
   let client: BusActorClient;
-  /** In the process of the worker that is told of these listeners. */
+  /** A client that shares `listeners` with the worker, as if it ran in the worker's process. */
   let neighbour: BusActorClient;
   const listeners: Listeners = new Map();
   const never = new AbortController().signal;
@@ -91,7 +91,7 @@ describe("WorkerHost", function () {
       },
       60_000,
     );
-  /** Reads to the end, and checks every byte. */
+  /** Reads all bytes, checks every byte, and returns their number. */
   async function size({ chunks }: TaskRun<unknown>): Promise<number> {
     let bytes = 0;
     for await (const chunk of chunks) {
@@ -120,7 +120,7 @@ describe("WorkerHost", function () {
         await work();
         const around = CHUNK_BYTES - JSON.stringify({ text: "" }).length;
         for (const length of [around, around + 1, 50 * MIB]) {
-          // Only a reply of this size cannot return in one message.
+          // The large input itself arrives, but the echo of it is too large for a reply in one message.
           const error = await say("x".repeat(length)).then(size, (refused: Error) => refused);
           if (length < MIB) expect(error).to.equal(0);
           else expect(error).to.be.instanceOf(Error);
@@ -144,7 +144,8 @@ describe("WorkerHost", function () {
         for await (const chunk of run.chunks) {
           if (!patternAt(seen, chunk.length).equals(chunk))
             throw new Error(`wrong byte at ${seen}`);
-          // Slower than the bus waits for an acknowledgement: then the same bytes are sent again, not new ones.
+          // The reader pauses for longer than the bus waits for an acknowledgement. The worker then sends the same
+          // bytes again, not new bytes.
           if (seen === 10 * CHUNK_BYTES) await pause(BUS_REQUEST_MS + 600);
           expect(made - seen).to.be.at.most(CHUNKS_IN_FLIGHT * CHUNK_BYTES + 2 * pieceBytes);
           seen += chunk.length;
@@ -278,7 +279,7 @@ describe("WorkerHost", function () {
         signal.throwIfAborted();
       },
     };
-    // The first is not heard from, as if it stood still.
+    // The first worker sends no heartbeats, as if it were suspended.
     const silent = {
       ...systemClock,
       wait: (ms: number, signal?: AbortSignal) =>
@@ -402,7 +403,7 @@ describe("WorkerHost", function () {
     });
     await ask("told-asker", ["x"]);
     expect(await logged("told", 1)).to.deep.equal(["a"]);
-    // No receiver could read the message, which becomes a dead letter for operators.
+    // The actor cannot read the mail either, so the mail becomes a dead letter for operators.
     await until("it is a dead letter", () => dead.getReceived() > 0);
     expect(mail.getReceived()).to.equal(1);
     for (const one of [mail, dead]) one.unsubscribe();
@@ -429,7 +430,7 @@ describe("WorkerHost", function () {
   });
 
   it("gives up a task under which TASK_TRIES_MAX workers died", async () => {
-    // A worker that dies neither acknowledges nor refuses: as many pulls without an answer.
+    // Each pull stands for a worker that died: it is returned to the queue without a result.
     await ask("deadly", ["poison"]);
     await until("it waits", async () => (await world.count(STREAMS.tasks)) === 1);
     const consumer = await world.bus.jetstream
@@ -514,7 +515,7 @@ describe("WorkerHost", function () {
     await started.promise;
     clock.skip(deadlineMs);
     expect(await late).to.include({ code: "deadline_exceeded" });
-    // A worker that is stopped before it hears of that hands the task back.
+    // A worker that stops before it learns of the deadline would hand the task back.
     await until("it is given up", async () => (await world.count(STREAMS.tasks)) === 0);
   });
 
@@ -554,7 +555,7 @@ describe("WorkerHost", function () {
     const full = await refusalOf(drawl("one more"));
     expect(full).to.include({ code: "queue_full" });
     expect(full.details.retryAfterS).to.be.above(0);
-    // An actor's task waits in its outbox; its calls, and other shards, go on.
+    // The actor's task waits in the outbox of its shard, while calls to the actor and mail of other shards continue.
     await ask("patient", ["waits"]);
     await world.client.call(probe, "patient", "append", { text: "call" });
     await world.client.send(probe, "neighbour", "note", { text: "mail" });
@@ -628,7 +629,7 @@ describe("WorkerHost", function () {
     const leaving = worker;
     const startedAt = performance.now();
     await leaving.stop(100);
-    // Beside what a slow machine takes, far from what the task would.
+    // The limit allows for a slow machine, but is far below the time that the task would take.
     expect(performance.now() - startedAt).to.be.below(TASK_END_MS + 20_000);
     await work(orders);
     await size(await run);

@@ -56,7 +56,7 @@ interface Run {
   caller: TaskCaller | undefined;
   sends: TaskSends;
   setWaiting: TaskContext["setWaiting"];
-  /** The input as its schema read it; absent before. */
+  /** The input as its schema parsed it; absent before it is parsed. */
   input?: unknown;
 }
 
@@ -68,7 +68,7 @@ export class WorkerHost {
   readonly #slots: Promise<void>[] = [];
   /** The running tasks, each with the controller of its signal. */
   readonly #running = new Map<Run, AbortController>();
-  /** Aborts when the tasks that still run are given up. */
+  /** Aborts when `stop` gives up the tasks that still run. */
   readonly #abandoned = new AbortController();
 
   constructor(parts: WorkerHostParts) {
@@ -99,8 +99,8 @@ export class WorkerHost {
   }
 
   /**
-   * Pulls no more tasks and finishes the running ones. Tasks that are not done after `withinMs` go to another worker; a
-   * task that ignores its signal is not waited for.
+   * Pulls no more tasks and finishes the running tasks. Tasks that are not done after `withinMs` go to another
+   * worker. Does not wait for a task that ignores its signal.
    */
   async stop(withinMs: number): Promise<void> {
     const { clock, logger } = this.#parts;
@@ -155,7 +155,7 @@ export class WorkerHost {
     const startedAt = clock.monotonic();
     const finished = new AbortController();
     const unlisten = this.#news.listen({ id: task.id, attempt, controller });
-    // An actor's task has no deadline of its own, but no task may hold a slot for ever.
+    // A task that an actor sent has no deadline, but no task may occupy a slot for ever.
     const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
     const { runMsMax = TASK_RUN_MS_MAX } = definition;
     void clock
@@ -233,18 +233,18 @@ export class WorkerHost {
   }
 
   /**
-   * Hands a task back: another worker takes it at once, and this was no try. The bus counts deliveries, so it has to be
-   * another message. Never rejects.
+   * Hands a task back, so that another worker takes it immediately and this try does not count. The bus counts the
+   * deliveries of a message, so the task is queued as another message. Never rejects.
    */
   async #handBack(message: PulledMessage, task: Task, attempt: number): Promise<void> {
     try {
       const payload = encodeTask({ ...task, triesBefore: attempt - 1 });
-      // The id names this message, since a task may be handed back many times.
+      // The id contains the sequence of the present message, because a task may be handed back many times.
       const headers = { "Nats-Msg-Id": `${task.id}-back-${message.seq}` };
       await writeAtomically(this.#parts.bus, [{ subject: message.subject, payload, headers }]);
       message.ack();
     } catch {
-      // The lane is full, or the bus is away: the task comes back, as one try more.
+      // If the lane is full or the bus is away, the same message is delivered again, which counts as one more try.
       message.nak();
     }
   }
@@ -262,7 +262,8 @@ export class WorkerHost {
     const parsed = schema.input.safeParse(input);
     if (!parsed.success) throw new InvalidInput(task.message, parsed.error);
     run.input = parsed.data;
-    // The caller may have left while it sent its input; a handler that listens for `abort` would wait for ever.
+    // The caller may have left while it sent its input. A handler that listens for `abort` only later would wait for
+    // ever.
     signal.throwIfAborted();
     const deadlineAt = task.deadlineAt ?? Number.POSITIVE_INFINITY;
     const work = handler(parsed.data, {
@@ -300,7 +301,7 @@ export class WorkerHost {
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
   }
 
-  /** Returns false where the actor may not have received it. */
+  /** Sends a message to an actor as a call. Returns false if the actor may not have received the message. */
   async #tell({ kind, key, message, input }: Envelope, signal: AbortSignal): Promise<boolean> {
     // Every message with a handler can be called; the contract only says that it has no reply.
     const contract: Contract = { kind, messages: {} };
@@ -311,7 +312,10 @@ export class WorkerHost {
     );
   }
 
-  /** Does not wait for work that ignores its signal. Where the process ends, `stop` does that. */
+  /**
+   * Waits for the work, but not for work that ignores its signal. If the process stops, `stop` gives up such work
+   * instead.
+   */
   async #heeding<T>({ signal, task, definition }: Run, work: Promise<T>): Promise<T> {
     const { clock, logger } = this.#parts;
     const { promise: unheeded, reject } = Promise.withResolvers<never>();
@@ -324,7 +328,7 @@ export class WorkerHost {
       reject(signal.reason);
     };
     signal.addEventListener("abort", giveUp, { once: true });
-    // Nobody listens to the promise that settles second.
+    // Prevents an unhandled rejection if the work fails after it was given up.
     work.catch(() => {});
     try {
       return await Promise.race([work, unheeded]);
@@ -335,7 +339,8 @@ export class WorkerHost {
   }
 
   /**
-   * Reports the refusal by message or to the caller's inbox. If that fails, the task comes back and is given up again.
+   * Gives a task up: reports the refusal by messages and to the caller's inbox. If that fails, the task comes back
+   * and is given up again.
    */
   async #giveUp(run: Run, error: ActorError, fault: unknown = error): Promise<ActorError> {
     const { definition, task, message, caller, signal, attempt: tries } = run;
@@ -370,13 +375,16 @@ export class WorkerHost {
   }
 }
 
-/** The input of a task that never reached its handler; undefined where its caller holds it, or it is not valid. */
+/**
+ * Returns the input of a task that never reached its handler; undefined if the caller still holds the input, or if it
+ * is not valid.
+ */
 function readInput({ definition, task }: Run): unknown {
   return own<TaskSchema>(definition.contract.messages, task.message)?.input.safeParse(task.input)
     .data;
 }
 
-/** An own property of a record: a task may have the name of a property that every object inherits. */
+/** Returns an own property of a record, because a task may have the name of a property that every object inherits. */
 const own = <T>(record: Record<string, T>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
 

@@ -13,7 +13,7 @@ import type { SessionCallers } from "../session-callers.ts";
 const REALM = 'Bearer realm="trunkline"';
 const EXPECTED = "expected the header Authorization: Bearer <token>";
 
-/** Without `sessions`, only tokens open a route. */
+/** If `sessions` is absent, only tokens are accepted, not sessions. */
 export function authenticate(
   tokens: Tokens,
   now: () => number,

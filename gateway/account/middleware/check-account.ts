@@ -1,4 +1,7 @@
-/** Hides every account but the caller's own: another's is as unknown as one that does not exist. */
+/**
+ * Hides all accounts except the caller's own. A request for another account gets the same answer as for an account
+ * that does not exist.
+ */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { callerOf } from "../../http/locals.ts";

@@ -1,11 +1,11 @@
-/** Refuses everybody but the administrators of the installation, by their sessions. */
+/** Refuses all callers except signed-in administrators of the installation. */
 import type { RequestHandler } from "express";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { INSTALLATION_KEY, installation } from "../../../schemas/account/installation.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { callerOf } from "../../http/locals.ts";
 
-/** A token opens one account to programs, and the installation holds data of all accounts. */
+/** Tokens are refused: a token gives programs access to one account, but these routes show data of all accounts. */
 export function checkAdministrator(actors: ActorClient): RequestHandler {
   return async (_request, response, next) => {
     const { session, userId } = callerOf(response);

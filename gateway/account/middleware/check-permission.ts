@@ -1,10 +1,10 @@
-/** Refuses a caller whose token holds none of the permissions that open a route. */
+/** Refuses a caller whose token has none of the permissions that the route requires. */
 import type { RequestHandler } from "express";
 import { PERMISSIONS, type Permission, permits } from "../../../schemas/account/permissions.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { callerOf } from "../../http/locals.ts";
 
-/** With `isOfPerson`, the session of a person needs none, and no token is accepted. */
+/** With `isOfPerson`, a signed-in person needs no permission, and tokens are refused. */
 export function checkPermission(
   accepted: readonly Permission[],
   { isOfPerson = false } = {},

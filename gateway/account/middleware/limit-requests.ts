@@ -1,4 +1,4 @@
-/** Counts an account's requests, says so in RateLimit headers, and refuses past the limit. */
+/** Counts the requests of an account, reports the count in RateLimit headers, and refuses requests past the limit. */
 import type { RequestHandler } from "express";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
@@ -6,7 +6,10 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { REQUEST_WINDOW_MS } from "../../../schemas/limits.ts";
 import { callerOf } from "../../http/locals.ts";
 
-/** `limit` requests in REQUEST_WINDOW_MS; 0 is no limit. Headers as in draft-ietf-httpapi-ratelimit-headers-10. */
+/**
+ * Allows `limit` requests in REQUEST_WINDOW_MS; 0 means no limit. The headers follow
+ * draft-ietf-httpapi-ratelimit-headers-10.
+ */
 export function limitRequests(actors: ActorClient, limit: number): RequestHandler {
   if (limit === 0) return (_request, _response, next) => next();
   const policy = `"default";q=${limit};w=${REQUEST_WINDOW_MS / 1_000}`;

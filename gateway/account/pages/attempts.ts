@@ -1,23 +1,26 @@
-/** Counts attempts to sign in and sign up before they are made, so that a burst passes no limit. */
+/**
+ * Counts attempts to sign in and sign up before they are executed, so that a burst of attempts cannot exceed the
+ * limit.
+ */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { LOGIN_WINDOW_MS } from "../../../schemas/account/limits.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { Refused } from "../../pages/refused.ts";
 
-/** Counts an attempt before it is made. Refuses past `limit` attempts in a window. */
+/** Counts an attempt before it is executed. Refuses after `limit` attempts in a window. */
 export async function countAttempt(actors: ActorClient, key: string, limit: number): Promise<void> {
   const window = { limit, windowMs: LOGIN_WINDOW_MS };
   const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
   if (!allowed) throw tooMany(resetS);
 }
 
-/** Removes a counted attempt that was successful. */
+/** Subtracts a successful attempt from the count. */
 export async function uncountAttempt(actors: ActorClient, key: string): Promise<void> {
   await actors.call(requestLimit, key, "giveBack", {});
 }
 
-/** Counts an attempt of its source, then checks the password. Resolves to undefined if the password is wrong. */
+/** Counts an attempt for its source, then checks the password. Resolves to undefined if the password is wrong. */
 export async function attemptPassword<T>(
   actors: ActorClient,
   { email, ...source }: { email: string; from: string; isKnown: boolean },

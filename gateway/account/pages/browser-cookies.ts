@@ -14,7 +14,7 @@ const browsers = new WeakMap<IncomingMessage, string>();
 export interface CookieNames {
   session: string;
   browser: string;
-  /** Holds proofs of earlier sign-ins. */
+  /** The name of the cookie that contains proofs of earlier sign-ins. */
   known: string;
   isSecure: boolean;
 }
@@ -47,7 +47,7 @@ export function knowBrowser(request: Request, response: Response, names: CookieN
   return made;
 }
 
-/** Requires that `knowBrowser` has seen the request. */
+/** Returns the hash of the browser's id. `knowBrowser` must have handled the request before. */
 export function browserHashOf(request: IncomingMessage): string {
   return sha256(browsers.get(request) ?? "");
 }
@@ -56,7 +56,9 @@ export function newSessionText(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** The actor's key and the secret that opens it, both of one text. */
+/**
+ * Derives the session's id, which is the key of its actor, and the hash of its secret from the text of the cookie.
+ */
 export function sessionAddress(text: string): { id: string; secretHash: string } {
   const secretHash = sha256(text);
   return { id: sha256(`session ${text}`).slice(0, 32), secretHash };
@@ -80,7 +82,8 @@ export function setCookie(
 ): void {
   response.cookie(name, value, {
     httpOnly: true,
-    // The way back from a client's site brings it along; a form on another site does not.
+    // Lax: the browser sends the cookie when a client's site redirects back to us, but not with a form on another
+    // site.
     sameSite: "lax",
     secure: isSecure,
     path: "/",
@@ -88,7 +91,9 @@ export function setCookie(
   });
 }
 
-/** The first of its name: RFC 6265 section 5.4 sends the closest first. */
+/**
+ * Returns the first cookie of this name. RFC 6265 section 5.4: browsers send the cookie with the longest path first.
+ */
 export function readCookie(
   request: Pick<IncomingMessage, "headers">,
   name: string,

@@ -1,4 +1,4 @@
-/** Pending authorization requests, as pages read and finish them. */
+/** Reads and finishes pending authorization requests for pages. */
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -44,7 +44,9 @@ export class Interactions {
     }
   }
 
-  /** Stores the outcome. Resolves to the address at which the browser continues. */
+  /**
+   * Stores the outcome of the person's decision or sign-in. Resolves to the address at which the browser continues.
+   */
   async finish(
     visit: Visit,
     uid: string,

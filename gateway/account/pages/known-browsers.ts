@@ -1,4 +1,7 @@
-/** Recognises browsers in which a person signed in before. Guesses from elsewhere do not delay such a browser. */
+/**
+ * Recognises browsers in which a person signed in before. Wrong passwords from other browsers do not delay sign-ins
+ * from such a browser.
+ */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Response } from "express";
@@ -7,10 +10,10 @@ import { type CookieNames, readCookie, setCookie } from "./browser-cookies.ts";
 
 /** How long after a sign-in a browser stays known. */
 export const KNOWN_BROWSER_MS = 180 * 86_400_000;
-/** People for whom one browser is known. Past it the least recent one is dropped. */
+/** Limits the people for whom one browser is known. One more replaces the person who signed in longest ago. */
 export const KNOWN_PEOPLE_PER_BROWSER_MAX = 8;
 
-/** A random name of the browser, and a proof for each person. */
+/** The value of the cookie: a random name of the browser, followed by a proof for each person. */
 const VALUE = /^[\w-]{22}(\.[\w-]{22})*$/;
 const PROOF_BYTES = 16;
 

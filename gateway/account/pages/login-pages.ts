@@ -36,9 +36,10 @@ function showLogin(parts: PageParts) {
     const aim = await readAim(parts, visit, (name) => visit.query(name));
     if (!aim) return;
     const { signedIn } = visit;
-    // Signed in meanwhile, in another tab, or here already with nothing else to do.
+    // Whether the request requires a new sign-in. If not, a person who is already signed in, for example in another
+    // tab, continues without the form.
     const must = aim.waiting?.prompt.reasons.some((reason) => reason !== "no_session");
-    // An invitation is accepted by a form alone: a link must make nobody a member.
+    // Only a submitted form accepts an invitation: opening a link must not make a person a member.
     const hasSignedUp = visit.query("signed_up") !== "";
     if (signedIn && !must && !hasSignedUp && aim.invitation === "") {
       return goOn(parts, visit, aim, signedIn);
@@ -97,8 +98,8 @@ function showSignup(parts: PageParts) {
 }
 
 /**
- * Leads to the sign-in page whether or not the address already has a user. A session here would tell a stranger
- * which addresses are new.
+ * After sign-up, redirects to the sign-in page whether or not the address already had a user. If sign-up opened a
+ * session, a stranger could see which addresses have no user yet.
  */
 function signup(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
@@ -131,7 +132,10 @@ function signOut(parts: PageParts) {
   };
 }
 
-/** Resolves to undefined after it has shown that the request has ended. */
+/**
+ * Reads where the person continues after sign-in. If the authorization request has ended, it shows a page that says
+ * so and resolves to undefined.
+ */
 async function readAim(
   parts: PageParts,
   visit: Visit,

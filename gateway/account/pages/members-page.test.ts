@@ -159,7 +159,7 @@ describe("members page", function () {
         expect(person.seen.status).to.equal(403);
         expect(person.seen.text).to.not.contain(world.owner.email);
       }
-      // With a form of their own account, changed by hand.
+      // Sends a form with the mark of the person's own account page, changed to name another account.
       await person.open("/profile/clients");
       const form = { account: world.accountId, member: id, change: "remove", email: "x@y.org" };
       for (const action of [INVITE.action, CHANGE.action]) {
@@ -167,7 +167,7 @@ describe("members page", function () {
         expect(person.seen.status).to.equal(403);
       }
     }
-    // Their own account they do administer.
+    // The person administers their own account, so its members page works.
     expect((await stranger.open(MEMBERS)).text).to.contain("(you)");
     expect((await stranger.open(`${MEMBERS}?account=x`)).status).to.equal(403);
     expect((await members()).some(({ email }) => email === "x@y.org")).to.equal(false);
@@ -184,7 +184,7 @@ describe("members page", function () {
         expect([status, text.includes("open for too long")]).to.deep.equal([403, true]);
       }
     }
-    // Nor one of another account of the same person.
+    // A form mark of another person changes nothing either.
     const { person: other } = await newPerson(world);
     const its = /name="mark" value="([^"]+)"/.exec((await other.open(MEMBERS)).text)?.[1] ?? "";
     await list();

@@ -64,7 +64,10 @@ function showMembers(parts: PageParts) {
   };
 }
 
-/** Shows the invitation in this answer only. In an address it would stay in the browser's history. */
+/**
+ * Creates an invitation and shows its link in this answer only. In an address, the link would stay in the browser's
+ * history.
+ */
 function invite(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {
     const administering = await requireAdministrator(parts, visit, visit.text("account"));
@@ -134,7 +137,10 @@ function changeMember(parts: PageParts) {
   };
 }
 
-/** Resolves to undefined after it has answered the request: nobody is signed in, or they are no administrator. */
+/**
+ * Resolves to the administrator and the account. If nobody is signed in, or the person is no administrator, it
+ * answers the request itself and resolves to undefined.
+ */
 async function requireAdministrator(
   parts: PageParts,
   visit: Visit,
@@ -189,7 +195,7 @@ function leadToList(
   visit.leadTo(parts.link(`${MEMBERS}?${new URLSearchParams({ account: accountId, done })}`));
 }
 
-/** Turns refusals of the account's actor into messages for people. */
+/** Converts refusals of the account's actor to messages for people. */
 async function orRefused<T>(change: () => Promise<T>): Promise<T> {
   try {
     return await change();
@@ -327,7 +333,7 @@ const DONE = {
   gone: "This entry no longer exists: somebody removed it, or the invitation was used or has expired.",
 } as const;
 
-/** Refusals of the account's actor as pages show them. Every other error is a fault. */
+/** How pages show each refusal of the account's actor. Every other error is a fault. */
 const REFUSALS: Partial<
   Record<ActorError["code"], { status: number; of: (message: string) => string }>
 > = {
@@ -345,7 +351,10 @@ function reasonOf(message: string): string {
 
 const purposeOf = ({ accountId }: OwnAccount) => `members ${accountId}`;
 
-/** The author of a change. As on the REST API, nobody gives permissions that they lack. */
+/**
+ * Returns the author of a change with their permissions. As in the REST API, nobody can give permissions that they
+ * lack.
+ */
 const changerOf = ({ person, own }: Administering) => ({
   userId: person.userId,
   permissions: permissionsOf(own.roles),

@@ -7,13 +7,16 @@ import { Refused } from "../../pages/refused.ts";
 import { sessionAddress } from "./browser-cookies.ts";
 import { type Person, WRONG } from "./sign-in.ts";
 
-/** `text` is the value of the browser's cookie. Refuses if the password has changed since it was checked. */
+/**
+ * Opens the session. `text` is the value of the browser's cookie. Refuses if the password was changed after it was
+ * checked.
+ */
 export async function openSession(actors: ActorClient, text: string, person: Person) {
   const { userId, email, passwordVersion } = person;
   const { id: sessionId, secretHash } = sessionAddress(text);
   await actors.call(session, sessionId, "open", { secretHash, userId, email });
   try {
-    // From here on a password change ends the session.
+    // After this call, a password change ends the session.
     await actors.call(user, email, "addSession", { userId, sessionId, passwordVersion });
     const { user: signedIn } = await actors.call(session, sessionId, "get", { secretHash });
     return { sessionId, userId, email, authenticatedAt: signedIn?.authenticatedAt ?? 0 };

@@ -1,4 +1,4 @@
-/** The accounts of a person and their roles there, read from the accounts themselves. */
+/** Lists the accounts of a person with their roles there. The roles are read from the actors of the accounts. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import {
@@ -17,7 +17,7 @@ export interface OwnAccount {
   roles: readonly Role[];
 }
 
-/** Every account the person belongs to. */
+/** Resolves to all accounts of which the person is a member. */
 export async function ownAccounts(actors: ActorClient, person: Person): Promise<OwnAccount[]> {
   const { accounts } = await actors.call(user, person.email, "get", {});
   const found = await Promise.all(
@@ -36,7 +36,7 @@ async function accountOf(
     const { name, members } = await get().catch(async (error: unknown) => {
       const isOwn = roles.includes("Super Administrator");
       if (!isOwn || !(error instanceof ActorError && error.code === "not_found")) throw error;
-      // Sign-up registers the user only. The account opens here, when its owner first needs it.
+      // Sign-up only registers the user. The user's own account is created here, when a page first lists it.
       await openOwnAccount(actors, accountId, person);
       return get();
     });

@@ -9,9 +9,9 @@ export interface PageParts extends VisitParts {
   interactions: Interactions;
   link: Link;
   publicUrl: string;
-  /** Resolves to the name of an OAuth client; undefined when no such client exists any more. */
+  /** Resolves to the name of an OAuth client; undefined if the client does not exist. */
   clientNameOf(clientId: string): Promise<string | undefined>;
-  /** Closed: new users only by invitation. */
+  /** `closed`: a new user needs an invitation. */
   signup: "open" | "closed";
   /** Shows that the authorization request has ended. */
   showOver(visit: Visit): void;

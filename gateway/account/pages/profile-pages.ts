@@ -52,7 +52,7 @@ function revokeClient(parts: PageParts) {
     if (clientId.success) {
       const revocation = { clientId: clientId.data };
       const { grantIds } = await actors.call(grantList, person.userId, "revokeClient", revocation);
-      // Mail ends the grants too. These calls end them before the page reports it.
+      // The grants are also revoked by mail. These calls revoke them before the page confirms it.
       await Promise.all(grantIds.map((id) => callAndNotify(actors, oauthGrant, id, "revoke", {})));
     }
     visit.leadTo(link(`${CLIENTS}?revoked=1`));
@@ -75,9 +75,9 @@ function changeOwnPassword(parts: PageParts) {
       if (!(await visit.isOurForm("password"))) throw staleForm();
       const change = { current: visit.text("current"), password: visit.text("password") };
       const changed = await changePassword(actors, person, change);
-      // The other sessions end too, as above.
+      // The other sessions are also ended by mail. These calls end them before the page confirms it.
       await Promise.all(changed.ended.map((id) => actors.call(session, id, "end", {})));
-      // A thief of this browser's cookie loses the session together with the old password.
+      // The browser gets a new session too. So a person who stole its old session cookie is signed out.
       await visit.signIn(changed.person);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;

@@ -4,7 +4,10 @@ import { type Html, html } from "../../pages/html.ts";
 
 export const rolesText = (roles: readonly Role[]) => roles.join(", ");
 
-/** `givers` are the roles of the person who fills in the form. Only a Super Administrator can appoint another. */
+/**
+ * Returns the field. `givers` are the roles of the person who fills in the form: only a Super Administrator can give
+ * that role to others.
+ */
 export function rolesField(ticked: readonly Role[], givers: readonly Role[]): Html {
   return html`<fieldset>
 <legend>Roles</legend>

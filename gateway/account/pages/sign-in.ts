@@ -1,4 +1,4 @@
-/** Sign-in and sign-up, with limited attempts. Neither reveals which addresses have a user. */
+/** Sign-in and sign-up, with limited attempts. Neither reveals which e-mail addresses belong to a user. */
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -16,7 +16,7 @@ import { attemptPassword, countAttempt, uncountAttempt } from "./attempts.ts";
 export const PASSWORD_CHARS_MAX = 256;
 
 export const LOGINS_PER_ADDRESS_MAX = 100;
-/** New users from one address in a window. */
+/** Limits the sign-ups from one IP address in a window of time. */
 export const SIGNUPS_PER_ADDRESS_MAX = 20;
 
 export interface Person {
@@ -28,7 +28,10 @@ export interface Person {
 
 export const WRONG = "The e-mail address or the password is not right.";
 
-/** Requires a length only. Longer texts are refused because hashing them costs time. */
+/**
+ * A new password needs only a minimum length. Passwords that are too long are refused, because hashing them takes
+ * time.
+ */
 const Password = z.string().min(PASSWORD_CHARS_MIN).max(PASSWORD_CHARS_MAX);
 
 export interface Credentials {
@@ -40,7 +43,7 @@ export interface Credentials {
   known?: (email: string) => Promise<string | undefined>;
 }
 
-/** Refuses a wrong password and an unknown address with the same words, after the same time. */
+/** Signs in. A wrong password and an unknown address are refused with the same words and after the same time. */
 export async function signIn(actors: ActorClient, given: Credentials): Promise<Person> {
   const { password, address } = given;
   const email = Email.safeParse(given.email.trim());
@@ -58,7 +61,7 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
   return person;
 }
 
-/** Undefined if no user has this address and password. */
+/** Resolves to the user with this address and password; undefined if there is none. */
 async function userWith(
   actors: ActorClient,
   email: string,
@@ -78,9 +81,9 @@ async function userWith(
 }
 
 /**
- * Registers a user, with an account of their own unless they were invited. Does the same work for an address that
- * already has a user, and changes nothing there: neither the answer nor its time tells the two apart. The account
- * itself is opened by the first page that lists it (`ownAccounts`).
+ * Registers a user, with an own account unless they were invited. For an address that already has a user it does the
+ * same work but changes nothing, so that neither the answer nor its time reveals this. The account itself is created
+ * by the first page that lists it (`ownAccounts`).
  */
 export async function signUp(
   actors: ActorClient,
@@ -101,7 +104,7 @@ export async function signUp(
   }
 }
 
-/** A user's own account; repeating it changes nothing. */
+/** Creates a user's own account. Repeating the call changes nothing. */
 export async function openOwnAccount(
   actors: ActorClient,
   accountId: string,
@@ -149,7 +152,10 @@ export async function acceptInvitation(
   }
 }
 
-/** Resolves to the sessions that ended with it, and to the person as of the new password. */
+/**
+ * Changes the password. Resolves to the sessions that the change ended, and to the person with the new password
+ * version.
+ */
 export async function changePassword(
   actors: ActorClient,
   { email, sessionId }: Person & { sessionId: string },

@@ -23,7 +23,7 @@ import type { Person } from "./sign-in.ts";
 
 /** A form of ours. */
 export const FORM_BYTES_MAX = 64 * 1024;
-/** Fields of a form. The consent form has one for each scope and each account. */
+/** Limits the fields of a form. The consent form has one field for each scope and each account. */
 export const FORM_FIELDS_MAX = 1_000;
 
 export interface VisitParts {
@@ -34,7 +34,10 @@ export interface VisitParts {
   link: Link;
 }
 
-/** Reads a form as browsers send it: each name with one text or several. */
+/**
+ * Parses a form as browsers send it. A field that occurs once is a string; a field that occurs several times is an
+ * array.
+ */
 export const readForm: RequestHandler = urlencoded({
   extended: false,
   limit: FORM_BYTES_MAX,
@@ -61,7 +64,10 @@ export class Visit {
     return visit;
   }
 
-  /** A session of its own for every sign-in: one that somebody else put into this browser opens nothing. */
+  /**
+   * Opens a new session for every sign-in and ends the earlier one. So an attacker gains nothing by placing a session
+   * cookie in this browser beforehand.
+   */
   async signIn(person: Person): Promise<SignedIn> {
     const { actors, cookies, known } = this.#parts;
     const before = this.signedIn;
@@ -86,7 +92,7 @@ export class Visit {
     this.signedIn = undefined;
   }
 
-  /** The hidden field that every form of ours has. */
+  /** Returns the hidden field with the form mark, which every form of our pages contains. */
   async markField(purpose: string): Promise<Html> {
     const mark = await this.#parts.marks.make(this.#owner(purpose));
     return html`<input type="hidden" name="mark" value="${mark}">`;
@@ -118,7 +124,7 @@ export class Visit {
     return networkOf(this.request.ip ?? "");
   }
 
-  /** Sets Retry-After on the page that is shown next. */
+  /** Sets the Retry-After header of the page that is shown after this refusal. */
   noteRefusal({ status, retryAfterS }: Refused): void {
     setRetryAfter(this.#response, status, retryAfterS);
   }

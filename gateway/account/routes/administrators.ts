@@ -83,7 +83,8 @@ function addAdministrator(actors: ActorClient) {
   return async ({ body, caller, logger }: RouteRequest<unknown, unknown, AddAdministrator>) => {
     // Refuses an unknown address.
     const { id: userId, email } = await actors.call(user, body.email, "get", {});
-    // Nobody verifies addresses: another person may have signed up with this one.
+    // The platform does not verify e-mail addresses, so another person may have signed up with this one. The request
+    // must name the user's id too.
     if (userId !== body.user_id) throw notThePerson(email);
     await actors.call(installation, INSTALLATION_KEY, "addAdministrator", { userId, email });
     logger.info({ by: caller.userId, administrator: userId }, "administrator added");

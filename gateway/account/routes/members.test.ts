@@ -32,7 +32,7 @@ describe("routes of members", () => {
   const remove = (id: string) => gateway.ask(`${members}/${id}`, { method: "DELETE" });
   const list = async () => (await gateway.ask(members)).json?.result;
 
-  /** Accepts as the pages do for a person who has signed up. */
+  /** Accepts an invitation as the sign-in page does for a person who has signed up. */
   async function accept(token: string, { userId = USER, email = EMAIL } = {}) {
     const invitation = readInvitation(token);
     if (!invitation) throw new Error("no invitation");

@@ -122,7 +122,7 @@ const GET_ROLE = {
 
 interface MemberParts {
   actors: ActorClient;
-  /** The address of invitations begins with it. */
+  /** The base URL of the links to invitations. */
   publicUrl: string;
 }
 

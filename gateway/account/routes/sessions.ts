@@ -60,7 +60,7 @@ function endSession(actors: ActorClient) {
   return async ({ caller, parameters }: RouteRequest<z.output<typeof SessionPath>>) => {
     const { session_id: id } = parameters;
     const { userId } = personOf(caller);
-    // Refuses the session of another person.
+    // This call refuses a session of another person.
     await actors.call(session, id, "describe", { userId });
     await actors.call(session, id, "end", {});
     return { result: { id } };
@@ -87,8 +87,8 @@ async function describe(
 }
 
 /**
- * The person of the caller's session. Sessions reach every account of a person, so no token, which belongs to one
- * account, may list or end them.
+ * Returns the person of the caller's session. A person's sessions give access to all accounts of the person. A token
+ * belongs to one account, so no token may list or end sessions.
  */
 function personOf({ userId, session: own }: Caller) {
   if (own && userId !== undefined) return { userId, email: own.email };

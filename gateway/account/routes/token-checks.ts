@@ -6,7 +6,7 @@ import type { Caller } from "../../http/locals.ts";
 
 export type TokenTimes = Pick<CreateToken, "not_before" | "expires_on">;
 
-/** Clients name the account as `account.<id>`, some with a prefix of their own before it. */
+/** Checks that the policy names this account. Clients write `account.<id>`, some with another prefix before it. */
 export function checkResources(
   { policies }: Pick<CreateToken, "policies">,
   accountId: string,

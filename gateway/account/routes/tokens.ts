@@ -157,7 +157,7 @@ export function tokenRoutes(actors: ActorClient, now: () => number): Route[] {
       ...LIST_PERMISSION_GROUPS,
       handle: async ({ query }) => pageOf(groupsOf(query), query),
     }),
-    // Must precede the route of one token, which would read "verify" as an id.
+    // This route must come before the route of one token, which would read "verify" as the id of a token.
     defineRoute({ ...VERIFY_ACCOUNT_TOKEN, handle: verifyToken }),
     defineRoute({ ...GET_TOKEN, handle: getToken(parts) }),
     defineRoute({ ...UPDATE_TOKEN, handle: updateToken(parts) }),
@@ -177,7 +177,8 @@ function createToken({ actors, now }: TokenParts) {
     const validity = validityOf(body);
     const { accountId, grantId } = caller;
     const origin = grantId === undefined ? {} : { grantId };
-    // This order guarantees that every valid token is in the account's list, where it can be revoked.
+    // The account lists the token before the token becomes valid. So every valid token is in the list, where it can
+    // be revoked.
     const userId = caller.userId ?? (await ownToken(actors, caller))?.userId;
     const maker = userId === undefined ? {} : { userId };
     const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin, ...maker };
@@ -237,14 +238,14 @@ function updateToken({ actors, now }: TokenParts) {
   }: RouteRequest<z.output<typeof TokenPath>, unknown, UpdateToken>) => {
     const { accountId } = caller;
     checkResources(body, accountId);
-    // A token that has expired may keep its time.
+    // The expiry is checked only if it changes, so that an expired token can keep its expiry time.
     const { lastFour, expiresAt } = await findChangeable(actors, id, caller, "update");
     if (validityOf(body).expiresAt !== expiresAt) checkExpiry(body, now());
     const permissions = requestedPermissions(body);
     checkHeld(permissions, caller, "update");
     const isDisabled = body.status === "disabled";
     const opens = { permissions, ...validityOf(body), ...(isDisabled && { isDisabled }) };
-    // Permissions first. If the second call fails, repeating the request updates the list.
+    // The permissions are changed first. If the second call fails, repeating the request updates the account's list.
     await actors.call(apiToken, id, "change", { opens });
     const entry = { id, name: body.name, lastFour, ...opens };
     const changed = await actors.call(account, accountId, "changeToken", entry);
@@ -270,8 +271,8 @@ function rollToken({ actors }: TokenParts) {
 }
 
 /**
- * Refuses another account's token, one that opens more than the caller's, and one that would outlast the caller's
- * grant.
+ * Finds a token that the caller may change. Refuses a token of another account, a token with more permissions than
+ * the caller's, and a token that would stay valid longer than the caller's grant.
  */
 async function findChangeable(
   actors: ActorClient,
@@ -288,7 +289,7 @@ async function findChangeable(
   throw new ActorError("forbidden", text);
 }
 
-/** The caller's own entry, if the caller is an API token. */
+/** Resolves to the caller's own entry in the account's list, if the caller is an API token. */
 async function ownToken(actors: ActorClient, { accountId, tokenId, clientId }: Caller) {
   if (clientId !== undefined) return undefined;
   const { tokens } = await actors.call(account, accountId, "listTokens", {});

@@ -1,4 +1,4 @@
-/** The routes that show an app's agents: list them, what one is at, and rows of its tables. */
+/** The routes that show an app's agents: list them, show one agent's state, and read rows of its tables. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { agent } from "../../../schemas/apps/agent.ts";
@@ -28,7 +28,7 @@ const AGENT = `${AGENTS}/{class_name}/{agent}`;
 
 /** Knows which agents have a log. */
 export interface AgentKeys {
-  /** Keys of an app's agents, or of those of one class, in any order. */
+  /** Returns the keys of an app's agents, or only of those of one class, in any order. */
   beneath(app: string, className?: string): Promise<string[]>;
   has(key: string): Promise<boolean>;
 }
@@ -162,7 +162,7 @@ function callAgent(parts: AgentRouteParts) {
   };
 }
 
-/** Refuses one that has no log: to ask it would make it. */
+/** Returns the key of an agent. Refuses an agent without a log, because a call to it would create it. */
 async function keyOf(
   { actors, agents }: AgentRouteParts,
   { account_id: accountId, app: name, class_name: className, agent: agentName }: AgentPath,
@@ -174,7 +174,7 @@ async function keyOf(
   throw new ActorError("not_found", text);
 }
 
-/** The process of an app wrote it, which may write what it likes. */
+/** Parses JSON from an app's process. The app could write any text, so it may be invalid. */
 function readJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,4 +1,7 @@
-/** Apps of an account: deployed, shown, rolled back, deleted; and their secrets, which are never read back. */
+/**
+ * Apps of an account: they are deployed, shown, rolled back and deleted. Their secrets can be set, but never read
+ * back.
+ */
 
 import type { z } from "zod";
 import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
@@ -36,7 +39,7 @@ import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts"
 import { type AppAddresses, machineUrlOf, originOf } from "../app-addresses.ts";
 import { deployApp } from "../deploy-app.ts";
 
-/** A deployment as JSON: escapes may take a bundle to twice its size. */
+/** Limit of a deployment as JSON. Escapes in JSON may double the size of a bundle. */
 const APP_DEPLOY_BYTES_MAX = 2 * APP_BUNDLE_BYTES_MAX + 1_000_000;
 
 const APPS = "/accounts/{account_id}/apps";
@@ -292,7 +295,7 @@ function deleteSecret({ actors }: AppRouteParts) {
   };
 }
 
-/** The source of an app's addresses. */
+/** The values from which an app's addresses are computed. */
 interface AddressParts {
   addresses: AppAddresses;
   accountId: string;

@@ -29,7 +29,7 @@ import { testCrawls } from "../../testing/test-crawls.ts";
 import { giveToken, openAccount, type Wire } from "../../testing/test-gateway.ts";
 import { deliveryRoutes } from "./deliveries.ts";
 
-/** Routes, real actors behind them, and an agent that answers what it is told to. */
+/** Starts the routes with real actors, and an agent that answers with the status set by the test. */
 async function world() {
   const agentAnswers = { status: 200 };
   const posts = { status: 200 };

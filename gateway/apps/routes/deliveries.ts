@@ -141,7 +141,7 @@ const RESEND_OUTGOING_WEBHOOK = {
 export function deliveryRoutes(parts: DeliveryRouteParts): Route[] {
   return [
     defineRoute({ ...LIST_DELIVERIES, handle: listDeliveries(parts) }),
-    // Must precede the routes of one delivery, which would read "replay" as an id.
+    // This route must precede the routes of one delivery, which would treat "replay" as an id.
     defineRoute({ ...REPLAY_DELIVERIES, handle: replayDeliveries(parts) }),
     defineRoute({ ...GET_DELIVERY, handle: getDelivery(parts) }),
     defineRoute({ ...REPLAY_DELIVERY, handle: replayDelivery(parts) }),
@@ -194,7 +194,7 @@ function replayDelivery({ actors }: DeliveryRouteParts) {
   return async ({ parameters }: RouteRequest<DeliveryPath>) => {
     const key = await keyOf(actors, parameters);
     const number = Number(parameters.delivery_id);
-    // A delivery that does not exist cannot be replayed.
+    // Checks that the delivery exists, because one that does not exist cannot be replayed.
     await actors.call(agentInbox, key, "get", { number });
     const wanted = { from: number, to: number };
     return { result: await actors.call(agentInbox, key, "replay", wanted) };
@@ -246,7 +246,7 @@ function resend({ actors }: DeliveryRouteParts) {
   };
 }
 
-/** Refuses where the account has no such app. */
+/** Returns the key of the agent. Refuses if the account has no such app. */
 async function keyOf(
   actors: ActorClient,
   { account_id: accountId, app: name, class_name, agent }: AgentPath,
@@ -297,7 +297,7 @@ const infoOf = (count: number, perPage: number, before: number | undefined) => (
   ...(before !== undefined && { cursor: String(before) }),
 });
 
-/** Digits alone are an id, all else a time. */
+/** A text of digits only is an id. Any other text is a time. */
 function endOf(end: "from" | "to", text: string | undefined) {
   if (text === undefined) return {};
   if (/^\d+$/.test(text)) return { [end]: Number(text) };

@@ -1,4 +1,4 @@
-/** One socket of an agent: brings what its client says to the agent, in order, and back what the agent says. */
+/** One socket of an agent. Sends the client's frames to the agent in order, and the agent's frames to the client. */
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { z } from "zod";
@@ -14,18 +14,21 @@ import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { SocketReader } from "./socket-reader.ts";
 
-/** Bytes of a socket's frames in one call to the agent, as JSON. The largest frame fits, escaped or as base64. */
+/** Limit of the bytes of frames in one call to the agent, as JSON. The largest frame fits, escaped or as base64. */
 const SOCKET_CALL_BYTES_MAX = 800_000;
-/** Bytes that a client has sent and its agent has not taken. Past it the gateway stops reading the socket. */
+/**
+ * Limit of the bytes that a client has sent and its agent has not handled. Above it, the gateway stops reading the
+ * socket.
+ */
 const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
-/** How long a socket waits for its agent, whose host may be dying or moving. */
+/** Time for which a socket waits for its agent, whose host may have failed or may be handing over the agent. */
 const SOCKET_CALL_MS_MAX = 60_000;
 /**
- * A batch of frames that takes longer lets the next of its socket go beside it: below what a person notices, above
- * what most take.
+ * If a batch of frames takes longer than this, the socket's next batch is sent concurrently. The time is too short
+ * for a person to notice, but longer than most batches take.
  */
 const SOCKET_BESIDE_MS = 20;
-/** Batches of one socket that are under way at once, each a turn of its agent, which has AGENT_TURNS_MAX. */
+/** Limit of the concurrent batches of one socket. Each is a turn of its agent, which may have AGENT_TURNS_MAX. */
 export const SOCKET_BATCHES_MAX = 16;
 
 export interface AgentSocketParts {
@@ -38,16 +41,18 @@ export interface AgentSocketParts {
   connection: Connection;
 }
 
-/** Seen in close codes by clients that reconnect: 1011 and 1013 have them come again, 4xxx do not. */
+/**
+ * Close codes as clients with reconnection interpret them: they reconnect after 1011 and 1013, but not after 4xxx.
+ */
 const GONE = { code: 4404, reason: "There is no such agent any more" };
 const FAILED = { code: 1011, reason: "The agent does not answer" };
 /** The error itself goes only to the app's log. */
 const THROWN = { code: 1011, reason: "The agent's code failed" };
 const BROKEN = { code: 1011, reason: "The agent's app does not start" };
-/** Come again: the agent had given this socket up. */
+/** Asks the client to reconnect, because the agent no longer knows this socket. */
 const LOST = { code: 1012, reason: "The agent has lost this socket" };
 const BUSY = { code: 1013, reason: "The agent is busy" };
-/** No status was received (RFC 6455 section 7.4.1). It may not be sent, but agents see it. */
+/** No status was received (RFC 6455, section 7.4.1). This code may not be sent, but agents receive it. */
 const NO_STATUS = 1005;
 const ABNORMAL = 1006;
 
@@ -65,7 +70,7 @@ export class AgentSocket {
   #isClosed = false;
   #isAlive = true;
   #hasFailed = false;
-  /** By the number of their first frame, in order. */
+  /** The running batches by the number of their first frame, in order. */
   readonly #underWay = new Map<number, Promise<void>>();
 
   constructor(parts: AgentSocketParts) {
@@ -81,13 +86,15 @@ export class AgentSocket {
     });
   }
 
-  /** Tells the agent of the socket. Never rejects. */
+  /** Notifies the agent of the new socket. Never rejects. */
   connect(request: AppRequest, props: string | undefined): Promise<void> {
     this.#connecting = this.#connect(request, props);
     return this.#connecting;
   }
 
-  /** Once the socket is closed: tells the agent, after all that the client has said. Never rejects. */
+  /**
+   * Called when the socket is closed. Notifies the agent after all frames of the client are handled. Never rejects.
+   */
   async leave(code: number, reason: Buffer): Promise<void> {
     this.#isClosed = true;
     await this.#connecting;
@@ -103,10 +110,11 @@ export class AgentSocket {
     );
   }
 
-  /** Ends the socket where its client has not answered the last time. */
+  /** Ends the socket if its client has not answered the last ping, and otherwise sends a ping. */
   ping(): void {
     const { socket } = this.#parts;
-    // While its agent moves, nothing is read from the socket, so no pong either. Then another deadline applies.
+    // While the socket is paused, for example because its agent moves, no pong is read. Then the deadline of the
+    // calls to the agent applies.
     if (socket.isPaused) this.#isAlive = true;
     else if (!this.#isAlive) socket.terminate();
     else {
@@ -115,7 +123,7 @@ export class AgentSocket {
     }
   }
 
-  /** Asks whether the agent has it still: where it has not, the socket is closed. Never rejects. */
+  /** Checks whether the agent still knows this socket, and closes the socket if not. Never rejects. */
   async check(): Promise<void> {
     if (!this.#isConnected || this.#isClosed) return;
     try {
@@ -152,7 +160,7 @@ export class AgentSocket {
     void this.#read();
   }
 
-  /** Resolves when the agent has all that has come by then. */
+  /** Resolves when all frames that have arrived by then were sent in batches. */
   #read(): Promise<void> {
     this.#reading ??= this.#drain().finally(() => {
       this.#reading = undefined;
@@ -160,7 +168,10 @@ export class AgentSocket {
     return this.#reading;
   }
 
-  /** Batches in order. What comes while one is under way goes with the next, beside it where it takes long. */
+  /**
+   * Sends batches in order. Frames that arrive while a batch runs are sent in the next batch, after at most
+   * SOCKET_BESIDE_MS.
+   */
   async #drain(): Promise<void> {
     while (this.#unread.length > 0) {
       if (this.#underWay.size >= SOCKET_BATCHES_MAX) {
@@ -176,7 +187,7 @@ export class AgentSocket {
     }
   }
 
-  /** Resolves when the agent is done with these frames, however long that takes. Never rejects. */
+  /** Sends frames until the agent has handled them, however long it takes. Never rejects. */
   async #bring(first: number, frames: Frame[], bytes: number): Promise<void> {
     const { connection, socket } = this.#parts;
     try {
@@ -208,13 +219,17 @@ export class AgentSocket {
     return { frames, bytes: taken.reduce((sum, one) => sum + one.bytes, 0) };
   }
 
-  /** The agent's host may be dying or moving: until it answers, the client waits and notices nothing. */
+  /**
+   * Calls the agent, whose host may have failed or may be handing over the agent. The client waits until the agent
+   * answers, and notices nothing.
+   */
   async #tell<N extends SocketEvent>(
     message: N,
     input: z.input<(typeof agent.messages)[N]["input"]>,
   ): Promise<{ isPending?: boolean | undefined }> {
     const { actors, key } = this.#parts;
-    // Each of them by its own schema; the three together are more than the compiler follows.
+    // The compiler cannot check the union of the three messages, so this cast selects one. Each input is checked by
+    // its message's schema.
     return await actors.call(agent, key, message as "frames", input as never, {
       deadlineMs: SOCKET_CALL_MS_MAX,
     });
@@ -260,5 +275,5 @@ function closeOf(error: unknown): SocketClose {
 const frameOf = (data: Buffer, isBinary: boolean): Frame =>
   isBinary ? { base64: data.toString("base64") } : { text: data.toString("utf8") };
 
-/** Counted as JSON, where a control character takes six bytes. */
+/** Returns the size as JSON, where a control character takes six bytes. */
 const sizeOf = (frame: Frame) => Buffer.byteLength(JSON.stringify(frame));

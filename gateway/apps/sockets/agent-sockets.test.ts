@@ -19,7 +19,7 @@ import { SOCKET_BATCHES_MAX } from "./agent-socket.ts";
 import { AgentSockets, SOCKET_CHECKS_MAX } from "./agent-sockets.ts";
 
 const ACCOUNT = "a".repeat(32);
-/** On a busy machine a client that is there takes its time to answer. */
+/** Long enough for a client to answer a ping on a busy machine. */
 const PING_MS = 500;
 
 setFlagsFromString("--expose-gc");
@@ -31,7 +31,7 @@ interface ReceivedMessage {
   frames: number;
 }
 
-/** A gateway's sockets, an app that lets everybody in, and an agent that does as it is told to. */
+/** Starts the sockets of a gateway, an app that accepts every socket, and an agent that the test controls. */
 async function world() {
   const told: ReceivedMessage[] = [];
   const asked: string[] = [];
@@ -65,7 +65,7 @@ async function world() {
     ),
   } as unknown as AnyActorDefinition;
   const actors = memoryActors({ actors: [entry, room] });
-  /** The agent is busy with earlier work, like one that moves. */
+  /** Calls of the agent wait, as if the agent were busy or moving to another host. */
   const call = async (...[contract, key, message, ...rest]: Parameters<ActorClient["call"]>) => {
     asked.push(message);
     await at[message]?.();
@@ -99,7 +99,7 @@ async function world() {
     comeBack: () => {
       for (const listener of returned) listener();
     },
-    /** `pongs`: whether it answers pings, as every client does by itself. */
+    /** `pongs`: whether the client answers pings. Ordinary clients always do. */
     async open({ pongs = true } = {}) {
       const socket = new WebSocket(url, { autoPong: pongs });
       let pings = 0;

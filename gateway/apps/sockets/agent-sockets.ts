@@ -1,6 +1,6 @@
 /**
- * The sockets of agents that this gateway holds: opened where an app says so, and spoken to by the hosts of their
- * agents.
+ * The sockets of agents that this gateway holds. The gateway opens a socket if an app accepts it. The hosts of agents
+ * send actions for their sockets.
  */
 import { randomBytes, randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -29,17 +29,17 @@ import { frameBytes } from "./frame-bytes.ts";
 
 const CONNECTION_ID_CHARS_MAX = 256;
 /**
- * Sockets of one gateway whose agents are asked at once whether they have them still: of thousands, after the bus was
- * away.
+ * Limit of the concurrent checks whether agents still know their sockets. After an outage of the bus, thousands of
+ * sockets must be checked.
  */
 export const SOCKET_CHECKS_MAX = 64;
-/** Clients that are gone without a word are noticed after two of these. */
+/** Interval of pings. A client that has disappeared without closing its socket is noticed after two intervals. */
 const SOCKET_PING_MS = 30_000;
 
 interface AgentSocketsParts {
   actors: Pick<ActorClient, "call">;
   answerOn: AnswerOn;
-  /** Calls back when the bus is back after an outage. Returns a function that unsubscribes. */
+  /** Calls `listener` when the bus is connected again after an outage. Returns a function that unsubscribes. */
   onReconnect(listener: () => void): () => void;
   addresses: AppAddresses;
   logger: Logger;
@@ -81,7 +81,7 @@ export class AgentSockets implements SocketRoute {
     return this.#asked(request) !== undefined;
   }
 
-  /** The app's own router says which agent takes it, or answers in its place. */
+  /** Lets the app's own router choose the agent that accepts the socket, or answer instead of an agent. */
   async admit(request: IncomingMessage, signal: AbortSignal): Promise<Admission> {
     const asked = this.#asked(request);
     if (!asked) throw new Error("Cannot admit socket: it is for no app");
@@ -115,7 +115,7 @@ export class AgentSockets implements SocketRoute {
     };
   }
 
-  /** Resolves when every agent was notified of its closed sockets. */
+  /** Resolves when all agents have been notified of their closed sockets. */
   async close(): Promise<void> {
     clearInterval(this.#pings);
     while (this.#telling.size > 0) await Promise.all(this.#telling);
@@ -127,7 +127,7 @@ export class AgentSockets implements SocketRoute {
     return readAppRequest(this.#parts.addresses, asked);
   }
 
-  /** Begins a socket. There are many sockets, so nothing of the request stays in memory. */
+  /** Begins a socket. Since there are many sockets, no part of the request stays in memory. */
   #begin(
     { socket, stream, key }: Pick<AgentSocketParts, "socket" | "stream" | "key">,
     request: AppRequest,
@@ -152,7 +152,9 @@ export class AgentSockets implements SocketRoute {
     this.#telling.add(told);
   }
 
-  /** Takes a message of the agent's host, and answers which of its sockets are not here. */
+  /**
+   * Handles a batch of actions from an agent's host. Returns the numbers of the agent's sockets that are not here.
+   */
   #take(payload: string): string {
     const read = SocketBatch.safeParse(parseJson(payload));
     if (!read.success) {
@@ -172,7 +174,8 @@ export class AgentSockets implements SocketRoute {
           return held ?? [];
         });
         if (!isNew) continue;
-        // To write to a socket costs more than all else here: it is done once for all that a batch has for it.
+        // Writing to a socket costs more than all other work here. So each socket is written to only one time for all
+        // actions of a batch.
         if (actions.length > 1) gather(sockets, gathered);
         this.#act(sockets, action);
       }
@@ -182,7 +185,7 @@ export class AgentSockets implements SocketRoute {
     return JSON.stringify({ gone: [...gone] } satisfies SocketBatchAnswer);
   }
 
-  /** Does an action at each socket. A socket at which it fails ends, and the others go on. */
+  /** Applies an action to each socket. If it fails at one socket, that socket ends, and the others continue. */
   #act(sockets: readonly AgentSocket[], action: SocketAction): void {
     const act = deed(action);
     for (const held of sockets) {
@@ -195,7 +198,10 @@ export class AgentSockets implements SocketRoute {
     }
   }
 
-  /** Their agents may have given them up while this gateway was away, and no longer speak to them. */
+  /**
+   * Checks all sockets: their agents may have dropped them while this gateway was disconnected, and then send nothing
+   * to them any more.
+   */
   #check(): void {
     const next = this.#all().values();
     for (let at = 0; at < SOCKET_CHECKS_MAX; at += 1) void checkEach(next);
@@ -210,7 +216,7 @@ export class AgentSockets implements SocketRoute {
   }
 }
 
-/** One after the other; several share what is left. */
+/** Checks sockets one after the other. Several calls share one iterator, so that each socket is checked one time. */
 async function checkEach(sockets: Iterable<AgentSocket>): Promise<void> {
   for (const held of sockets) await held.check();
 }
@@ -224,8 +230,8 @@ const newProgress = (): Progress => ({
 });
 
 /**
- * Returns false for a batch that was done before. Batches of commits are identified by the commit's number, others by
- * owner and number.
+ * Returns false for a batch that was applied before. Batches of commits are identified by the commit's number, other
+ * batches by owner and number.
  */
 function takesFurther(progress: Progress, batch: SocketBatch): boolean {
   if (batch.owner !== progress.owner) Object.assign(progress, { owner: batch.owner, batch: 0 });
@@ -246,7 +252,7 @@ function gather(sockets: readonly AgentSocket[], gathered: Set<AgentSocket>): vo
   }
 }
 
-/** Encodes a frame for many sockets once. */
+/** Returns a function that applies the action to one socket. A frame is encoded only one time for all sockets. */
 function deed(action: SocketAction): (socket: AgentSocket) => void {
   if ("close" in action) {
     const { code, reason } = action.close;
@@ -259,13 +265,16 @@ function deed(action: SocketAction): (socket: AgentSocket) => void {
   return ({ reader }) => reader.send(sent);
 }
 
-/** Clients name their connections, so that they are the same after a reconnection. */
+/** Returns the connection's id. Clients choose an id, so that the connection has the same id after they reconnect. */
 function connectionId(url: string): string {
   const named = URL.parse(url)?.searchParams.get("_pk") ?? "";
   return named !== "" && named.length <= CONNECTION_ID_CHARS_MAX ? named : randomUUID();
 }
 
-/** A body in a blob is left to go by itself: who is refused an upgrade reads a line at most. */
+/**
+ * Returns the answer to a refused upgrade. A body in a blob is ignored and expires later, because clients read at
+ * most one line of such an answer.
+ */
 function plainAnswer({ status, headers, body }: AppAnswer) {
   const text = body && "text" in body ? body.text : "";
   const type = headers.find(([name]) => name.toLowerCase() === "content-type")?.[1];

@@ -1,10 +1,10 @@
-/** A frame as it crosses the wire, so that it is made once for all sockets that get it. */
+/** Encodes a frame for the wire, so that it is encoded only one time for all sockets that get it. */
 
 const FIN = 0x80;
 const TEXT = 1;
 const BINARY = 2;
 
-/** RFC 6455, section 5.2: a whole message in one frame, not masked, as a server's are. */
+/** A whole message in one frame, not masked, as frames of a server are (RFC 6455, section 5.2). */
 export function frameBytes(data: Buffer, isText: boolean): Buffer {
   return Buffer.concat([headerOf(data.length, FIN | (isText ? TEXT : BINARY)), data]);
 }

@@ -11,7 +11,7 @@ import { frameBytes } from "./frame-bytes.ts";
 import { SocketReader } from "./socket-reader.ts";
 
 const PIECE = 100_000;
-/** More than both ends of a connection hold for a client that does not read. */
+/** Larger than the number of frames that both ends of a connection buffer for a client that does not read. */
 const FLOOD_MAX = 1_000;
 
 interface Accepted {
@@ -101,7 +101,7 @@ describe("SocketReader", function () {
     const reader = new SocketReader(socket, stream);
     const heard: string[] = [];
     client.on("message", (data: Buffer, isBinary) => heard.push(`${data.length} ${isBinary}`));
-    // RFC 6455, section 5.2: where the length takes more bytes, and on either side of that.
+    // Lengths around the limits at which the length field takes more bytes (RFC 6455, section 5.2).
     const lengths = [0, 1, 125, 126, 65_535, 65_536, 300_000];
     for (const length of lengths) {
       for (const isText of [true, false]) {

@@ -1,4 +1,7 @@
-/** One WebSocket's way out: what its reader cannot take yet waits, bounded, and of states only the latest. */
+/**
+ * The outgoing side of one WebSocket. Frames that its client cannot receive yet are buffered, up to a limit. Of state
+ * frames, only the latest is kept.
+ */
 import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
@@ -10,7 +13,7 @@ interface OutgoingFrame {
   isState: boolean;
 }
 
-/** Try again later (RFC 6455's registry): its reader was too slow. */
+/** Close code "try again later" (RFC 6455's registry): the client read too slowly. */
 const TOO_SLOW = 1013;
 
 export class SocketReader {
@@ -20,8 +23,9 @@ export class SocketReader {
   #waitingBytes = 0;
 
   /**
-   * `stream` is what the socket writes to. Frames go there as they are: between those of the socket, which writes
-   * each of its own whole and at once, since it compresses nothing.
+   * `stream` is the stream that the socket writes to. Encoded frames are written to it directly, between the socket's
+   * own frames. This is safe because the socket uses no compression, so it writes each of its frames whole and
+   * immediately.
    */
   constructor(socket: WebSocket, stream: Duplex) {
     this.#socket = socket;
@@ -44,7 +48,7 @@ export class SocketReader {
     if (this.#waitingBytes > SOCKET_WAITING_BYTES_MAX) this.#giveUp();
   }
 
-  /** Gathers everything that is sent until `release`, so that it leaves in one piece. */
+  /** Buffers everything that is sent until `release`, so that it is sent in one piece. */
   gather(): void {
     this.#stream.cork();
   }
@@ -81,8 +85,8 @@ export class SocketReader {
   #giveUp(): void {
     this.#waiting = [];
     this.#waitingBytes = 0;
-    // A client that still reads gets this close frame after what its connection holds. One that reads nothing is cut
-    // off soon after.
+    // A client that still reads gets this close frame after the bytes that its connection has buffered. A client that
+    // reads nothing is disconnected soon after.
     this.#socket.close(TOO_SLOW, "Too slow: as much waits as may");
   }
 }

@@ -291,7 +291,7 @@ describe("declared endpoint", () => {
       });
     expect((await post({})).status).to.equal(400);
     expect((await post({ "X-Device": "Lamp/7" })).status).to.equal(202);
-    // The event has no id that would identify a repetition.
+    // The event has no id by which a repetition could be recognized.
     expect((await post({ "X-Device": "Lamp/7" })).status).to.equal(202);
     await server.actors.settled();
     expect(server.delivered.map(({ key }) => key.split(".").at(-1))).to.deep.equal([

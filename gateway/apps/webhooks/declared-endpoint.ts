@@ -1,10 +1,9 @@
 /**
- * Answers requests to the endpoints that an app's configuration declares: verified, stored, 202, delivered in order.
- *
- * For the router of apps, before it asks the app's own code: `endpointOf(config, path)` says whether a path is
- * declared, and `webhookEndpoints(parts).answer(asked)` answers a request to it, whatever its method. It reads the
- * body itself, and throws nothing but what is a fault of ours. `asked.request.url` and `headers` become what
- * `onRequest` sees.
+ * Answers requests to the endpoints that an app's configuration declares: verifies the event, stores it and answers
+ * 202. Events are delivered later, in order. The router of apps uses this before the app's own code:
+ * `endpointOf(config, path)` returns whether a path is declared, and `webhookEndpoints(parts).answer(asked)` answers
+ * a request to it. `answer` accepts any method, reads the body itself, and throws only for faults of the platform.
+ * The agent's `onRequest` sees `asked.request.url` and `headers`.
  */
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -51,7 +50,9 @@ interface IncomingWebhook {
   secretOf(name: string): string | undefined;
   request: {
     method: string;
-    /** The URL that the sender called, with scheme, host and the whole path; behind a proxy, the proxy's. */
+    /**
+     * The URL that the sender called, with scheme, host and the whole path. Behind a proxy, this is the proxy's URL.
+     */
     calledUrl: string;
     /** The URL as in AppRequest, without the app's prefix. */
     url: string;
@@ -68,7 +69,7 @@ interface WebhookAnswer {
   body: string;
 }
 
-/** The endpoint that a path below the app's address belongs to: the first in the configuration that fits it. */
+/** Returns the first endpoint in the configuration that matches a path below the app's address. */
 export function endpointOf(config: AppConfig, path: string): DeclaredEndpoint | undefined {
   for (const endpoint of config.webhooks) {
     const entity = entityOfPath(endpoint.path, path);
@@ -77,7 +78,7 @@ export function endpointOf(config: AppConfig, path: string): DeclaredEndpoint | 
   return undefined;
 }
 
-/** The endpoints of all apps at one gateway, and what it remembers of them. */
+/** Creates the endpoints of all apps at one gateway, with the data that the gateway caches for them. */
 export function webhookEndpoints(parts: WebhookParts) {
   const held: HeldBodies = { bytes: 0 };
   const heavy = new HeavyInboxes();
@@ -172,10 +173,10 @@ async function store(
   heavy.note(key, received.isHeavy);
   const outcome = received.isNew ? "accepted" : "repeated";
   countWork("webhooks_received_total", { outcome });
-  // A repeat's body is in no log. If this fails, the blob expires.
+  // The event was received before, so no log refers to this body. If removing it fails, the blob expires.
   if (!received.isNew && "blob" in stored) await blobs.remove(stored.blob).catch(() => {});
   if (about.source === "twilio") {
-    // Twilio reads the answer as instructions for what to say next.
+    // Twilio interprets the answer as instructions for the call or message, so it is empty.
     return { status: 202, headers: { "Content-Type": "text/xml" }, body: "<Response/>" };
   }
   const result = { id: String(received.number), is_new: received.isNew };
@@ -192,13 +193,17 @@ async function storedBody(
     return text === undefined ? { base64: body.toString("base64") } : { text };
   }
   const name = `app.${accountId}.${app}.event.${randomUUID()}`;
-  // The inbox removes it. A blob that no inbox names expires long after any event can wait for it.
+  // The inbox removes the blob. A blob that no inbox refers to expires. Its lifetime is longer than any event can
+  // wait.
   const ttlS = (config.deliveries.keep_days + ORPHANED_DAYS) * 86_400;
   await blobs.put(name, body, { ttlS });
   return { blob: name };
 }
 
-/** More than EVENTS_WAITING_MAX events can wait, each for as long as its tries take. */
+/**
+ * Days that are added to the retention time. EVENTS_WAITING_MAX events take less than this, even if each uses up all
+ * of its attempts.
+ */
 const ORPHANED_DAYS = 100;
 
 function secretsOf({ declared, secretOf, logger }: IncomingWebhook): string[] {
@@ -207,7 +212,7 @@ function secretsOf({ declared, secretOf, logger }: IncomingWebhook): string[] {
   const values = names.map(secretOf).filter((value) => value !== undefined && value !== "");
   if (values.length > 0) return values as string[];
   logger.warn({ path: declared.endpoint.path, secrets: names }, "webhook has no secret");
-  // A sender comes again; by then it may be set.
+  // The sender will repeat the event. By then the secret may be set.
   throw new ActorError("unavailable", "Cannot accept event: the app has no secret for it yet", {
     retryAfterS: SECRET_RETRY_S,
   });
@@ -233,7 +238,7 @@ function present<T>(found: T | Missing): Exclude<T, Missing> {
   return found as Exclude<T, Missing>;
 }
 
-/** False where the path is another; a slash at its end is none. */
+/** Returns false if the path does not match the pattern. A slash at the end of the path is ignored. */
 function entityOfPath(pattern: string, path: string): string | undefined | false {
   const steps = path.replace(/(.)\/$/, "$1").split("/");
   const wanted = pattern.replace(/(.)\/$/, "$1").split("/");

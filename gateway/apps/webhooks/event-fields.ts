@@ -14,7 +14,10 @@ import { type SignedEvent, textAt, valueAt } from "./signed-event.ts";
 type Provider = WebhookEndpoint["provider"];
 
 interface ProviderFields {
-  /** The first that is there. None at all: its events have no ids, and a repeat is another event. */
+  /**
+   * The sources of the event's id; the first one that is present counts. If the list is empty, events of this
+   * provider have no ids, and a repeated event counts as a new one.
+   */
   ids: readonly FieldSource[];
   types: readonly FieldSource[];
   /** Without an id it is refused. */
@@ -48,7 +51,7 @@ const PROVIDER_FIELDS: Record<Provider, ProviderFields> = {
     needsId: true,
   },
   "standard-webhooks": {
-    // By the names that its signature has: eventIdOf.
+    // The ids are in the headers whose names the signature scheme defines: see eventIdOf.
     ids: [],
     types: [{ body: "/type" }],
     needsId: true,
@@ -56,14 +59,14 @@ const PROVIDER_FIELDS: Record<Provider, ProviderFields> = {
   hmac: { ids: [], types: [] },
 };
 
-/** The missing part, in the words of a 400. */
+/** The name of the missing part, as the 400 response shows it. */
 export interface Missing {
   missing: string;
 }
 
 /**
- * An event without an id is identified by its signed content, if the signature has a time. Otherwise repeats cannot
- * be recognised.
+ * Returns the id of an event. An event without an id is identified by its signed content, if its signature contains a
+ * time. Otherwise repeated events cannot be recognized.
  */
 export function eventIdOf(
   { provider, event_id, hmac }: WebhookEndpoint,
@@ -93,7 +96,10 @@ export function eventTypeOf(
   return found?.slice(0, EVENT_TYPE_CHARS_MAX);
 }
 
-/** In lower case, with `-` for each slash: `Owner/Repo` is the agent `owner-repo`, wherever it was found. */
+/**
+ * Returns the entity in lower case, with `-` for each slash: `Owner/Repo` becomes the agent `owner-repo`, whichever
+ * source the name comes from.
+ */
 export function entityOf(
   { entity }: WebhookEndpoint,
   event: SignedEvent,
@@ -110,7 +116,7 @@ export function entityOf(
   return name;
 }
 
-/** The answer to what is no event: a question whether this address is the sender's to call. */
+/** Returns the answer to a request that is not an event but asks whether this address accepts the sender's calls. */
 export function handshakeAnswer(
   provider: Provider,
   event: SignedEvent,

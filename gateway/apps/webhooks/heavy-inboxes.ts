@@ -1,8 +1,8 @@
-/** Remembers which inboxes hold as much as they may, so that bodies for them come as blobs. */
+/** Remembers which inboxes hold the maximum of bytes, so that further bodies for them are stored as blobs. */
 
 /**
- * Inboxes of which a gateway knows that they have enough of bodies; one that is not known is asked about by its next
- * event.
+ * Number of inboxes that a gateway remembers as heavy. For other inboxes, the reply to the next event tells whether
+ * they are heavy.
  */
 export const HEAVY_INBOXES_KEPT_MAX = 1_000;
 

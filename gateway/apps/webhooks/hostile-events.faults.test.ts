@@ -80,7 +80,7 @@ describe("a declared endpoint against a sender with its secret and bad intention
   });
 
   it("distinguishes ids and entities that are equal as JSON numbers", async () => {
-    // Each pair is one and the same number to JavaScript.
+    // In JavaScript, the first two ids are the same number, and the third equals another one.
     const ids = ["12345678901234567890", "12345678901234567891", "9007199254740993"];
     for (const id of ids) {
       const answer = await post("/body", named(id, id));

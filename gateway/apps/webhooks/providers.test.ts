@@ -16,12 +16,12 @@ interface Sent {
 }
 
 interface Sample {
-  /** Of the endpoint, besides its path, secrets and agent. */
+  /** The endpoint's configuration, except its path, secrets and agent. */
   config: object;
   send(secret: string, now: number): Sent | Promise<Sent>;
   eventId: string;
   eventType?: string;
-  /** The name of the agent that gets it. */
+  /** The name of the agent that gets the event. */
   entity: string;
 }
 
@@ -78,7 +78,7 @@ const SAMPLES: Record<string, Sample> = {
     config: { entity: { body: "/From" } },
     send(secret) {
       const body = "From=%2B14158675309&MessageStatus=delivered";
-      // The address is the one that its sender called.
+      // The signed text begins with the URL that the sender called.
       const text = "https://hooks.example/inFrom+14158675309MessageStatusdelivered";
       const signature = mac("sha1", secret, text, "base64");
       const about = { "I-Twilio-Idempotency-Token": "t-1" };
@@ -167,7 +167,8 @@ describe("declared endpoints of all providers", () => {
       (await fetch(`${server.url}/in`, { method: "POST", headers, body })).status;
     expect(await post(signed(OLD, "msg_1"))).to.equal(202);
     expect(await post(signed(NEW, "msg_1"))).to.equal(202);
-    // Names of the standard that were added on the way are not signed, and make no new event of it.
+    // Header names of the standard that somebody added on the way are not signed. They must not turn a repeated event
+    // into a new one.
     expect(await post({ ...signed(OLD, "msg_1"), "webhook-id": "msg_2" })).to.equal(202);
     expect(await post({ ...signed(OLD, "msg_1"), "svix-id": "msg_3" })).to.equal(401);
     const { "svix-id": _, ...withoutId } = signed(OLD, "msg_1");

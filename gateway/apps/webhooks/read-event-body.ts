@@ -1,12 +1,12 @@
 /**
- * Reads the body of an event as it came, up to its bound, and no more of them at once than a gateway is meant to
- * hold.
+ * Reads the body of an event unchanged, up to its limit. Also limits the bytes of all bodies that one gateway holds
+ * at the same time.
  */
 import type { Readable } from "node:stream";
 import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 
-/** Bodies of events on their way through one gateway: some fifty of the largest. */
+/** Limit of the bytes of event bodies that one gateway holds: about fifty bodies of the largest size. */
 const WEBHOOK_BODIES_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Bytes of all events that are being read or stored. */
@@ -14,7 +14,7 @@ export interface HeldBodies {
   bytes: number;
 }
 
-/** The bytes of the body count until the body is disposed of. */
+/** Reads a body. Its bytes count toward the limit until the caller disposes of the result. */
 export async function readEventBody(
   { headers, body }: { headers: HeaderList; body: Readable },
   { held, bytesMax }: { held: HeldBodies; bytesMax: number },
@@ -36,7 +36,7 @@ export async function readEventBody(
     chunks.push(chunk);
   };
   const refuse = (error: ActorError) => {
-    // A refusal is answered over the connection of the request, which therefore outlives the reading.
+    // Stops reading but keeps the connection open, because a refusal is answered over the connection of the request.
     body.off("data", take).pause();
     release();
     reject(error);
@@ -48,7 +48,8 @@ export async function readEventBody(
     resolve();
   };
   if (body.destroyed) leave();
-  // Not by its iterator: for a small body that takes longer than to verify it.
+  // Uses events instead of the stream's iterator: for a small body, the iterator takes longer than the check of the
+  // signature.
   else body.on("data", take).once("end", end).once("error", leave).once("close", leave);
   await whole;
   return { bytes: Buffer.concat(chunks), [Symbol.dispose]: release };

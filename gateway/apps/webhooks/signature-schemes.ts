@@ -4,7 +4,9 @@ import { createHash } from "node:crypto";
 import type { HmacScheme, WEBHOOK_PROVIDERS } from "../../../schemas/apps/app-config.ts";
 import { formOf, type SignedEvent, valueAt } from "./signed-event.ts";
 
-/** Signatures of one event that are looked at: a sender that goes over to another secret has two or three. */
+/**
+ * Limit of the signatures of one event that are checked. During a change of the secret, a sender sends two or three.
+ */
 const SIGNATURES_READ_MAX = 16;
 
 export interface SignatureScheme {
@@ -12,13 +14,16 @@ export interface SignatureScheme {
   headers: readonly string[];
   algorithm: "sha1" | "sha256" | "sha512";
   encoding: "hex" | "base64";
-  /** The signatures in the header's value: several while a secret is rotated. Absent: the value is one. */
+  /**
+   * Returns the signatures in the header's value. There are several while a secret is rotated. If absent, the whole
+   * value is one signature.
+   */
   given?(value: string): string[];
   /** Returns the signed text in all forms that it may have; undefined if the event does not fit the scheme. */
   signed(event: SignedEvent, header: string): (string | Buffer)[][] | undefined;
-  /** Keys of a secret. Absent: its own bytes. */
+  /** Returns the keys of a secret. If absent, the key is the secret's own bytes. */
   keys?(secret: string): (string | Buffer)[];
-  /** When it was signed, in epoch seconds, by what is signed itself. */
+  /** Returns the time of signing in epoch seconds. It is read from signed fields. */
   signedAt?(event: SignedEvent, header: string): number | undefined;
   toleranceS?: number;
 }
@@ -71,7 +76,7 @@ export const SIGNATURE_SCHEMES: Record<Provider, SignatureScheme> = {
     algorithm: "sha256",
     encoding: "hex",
     signed: ({ body }) => [[body]],
-    // The signature of Linear does not cover its header Linear-Timestamp.
+    // Linear's signature does not cover the header Linear-Timestamp, so the time is read from the body.
     signedAt: ({ fields }) => {
       const at = valueAt(fields, "/webhookTimestamp");
       return typeof at === "number" ? at / 1_000 : undefined;
@@ -79,7 +84,7 @@ export const SIGNATURE_SCHEMES: Record<Provider, SignatureScheme> = {
     toleranceS: 60,
   },
   "standard-webhooks": {
-    // Svix's own names, which senders had before there was a standard.
+    // `svix-signature` is the name that Svix and its users had before the standard existed.
     headers: ["webhook-signature", "svix-signature"],
     algorithm: "sha256",
     encoding: "base64",
@@ -99,7 +104,10 @@ export const SIGNATURE_SCHEMES: Record<Provider, SignatureScheme> = {
   },
 };
 
-/** Id and time are signed with the signature of the same names: those of the other names anybody on the way can add. */
+/**
+ * Returns the prefix of the header names. The signature covers only the id and time headers with its own prefix.
+ * Anybody on the way could add headers with the other prefix.
+ */
 export const standardPrefix = (headers: SignedEvent["headers"]) =>
   headers.get("webhook-signature") ? "webhook" : "svix";
 
@@ -120,7 +128,10 @@ export function hmacScheme(declared: HmacScheme): SignatureScheme {
   };
 }
 
-/** base64 after `whsec_`. Without it libraries read base64 all the same; plain text is what people set. */
+/**
+ * Returns the keys of a secret. After `whsec_` it is base64. Without this prefix, libraries also read it as base64,
+ * but people often set plain text, so both are tried.
+ */
 function standardKeys(secret: string): (string | Buffer)[] {
   const PREFIX = "whsec_";
   if (secret.startsWith(PREFIX)) return [Buffer.from(secret.slice(PREFIX.length), "base64")];
@@ -138,12 +149,18 @@ function stripeParts(header: string, name: string): string[] {
     .map((part) => part.slice(name.length + 1));
 }
 
-/** Digits alone: nothing that reads as a number and is signed as another text. */
+/**
+ * Parses epoch seconds. Accepts only digits, because other texts could give the same number but are signed as
+ * different texts.
+ */
 function secondsOf(text: string | undefined): number | undefined {
   return text !== undefined && /^\d{1,12}$/.test(text) ? Number(text) : undefined;
 }
 
-/** A form's fields, sorted, behind the address; of JSON the address alone, which has the body's hash in it. */
+/**
+ * Returns the texts that Twilio signs. For a form, this is the URL followed by the sorted fields. For JSON, it is
+ * only the URL, which contains a hash of the body.
+ */
 function twilioTexts({ url, body, headers }: SignedEvent): string[][] | undefined {
   const hash = URL.parse(url)?.searchParams.get("bodySHA256");
   if (hash !== null && hash !== undefined) {
@@ -158,7 +175,10 @@ function twilioTexts({ url, body, headers }: SignedEvent): string[][] | undefine
   return withAndWithoutPort(url).map((one) => [one, ...fields]);
 }
 
-/** Twilio signs some addresses with the scheme's own port, some without any. */
+/**
+ * Returns the URL with and without the default port of its scheme, because Twilio signs some URLs with it and some
+ * without.
+ */
 function withAndWithoutPort(url: string): string[] {
   const [, scheme = "", host = "", port, rest = ""] =
     /^(https?:\/\/)((?:\[[^\]]*\]|[^/?#:])+)(:\d+)?(.*)$/s.exec(url) ?? [];

@@ -1,19 +1,22 @@
-/** A webhook's request while it is held against its signature: its bytes as they came, and what can be read in them. */
+/**
+ * A webhook's request while its signature is checked: its unchanged bytes, and the fields that can be parsed from
+ * them.
+ */
 import { JSON_DEPTH_MAX } from "../../../schemas/limits.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 
 export interface SignedEvent {
   /** The body as it arrived. A body that was parsed and written again has another signature. */
   body: Buffer;
-  /** Headers by name in lower case; the first of each name. */
+  /** Headers by name in lower case. If a name occurs several times, its first value counts. */
   headers: ReadonlyMap<string, string>;
   /** The URL that the sender called, because Twilio signs it. */
   url: string;
-  /** The body as JSON, or as the fields of a form; undefined where it is neither. */
+  /** The body as parsed JSON, or as the fields of a form; undefined if it is neither. */
   fields: unknown;
 }
 
-/** The value that a JSON pointer leads to (RFC 6901, section 4), if any. */
+/** Returns the value that a JSON pointer refers to (RFC 6901, section 4), if any. */
 export function valueAt(value: unknown, pointer: string): unknown {
   let at = value;
   for (const step of pointer.split("/").slice(1)) {
@@ -31,7 +34,7 @@ export function textAt(value: unknown, pointer: string): string | undefined {
   return typeof found === "string" || typeof found === "number" ? String(found) : undefined;
 }
 
-/** GitHub and Slack can send their JSON as the field `payload` of a form. */
+/** Parses the fields of a body. GitHub and Slack can send their JSON in the field `payload` of a form. */
 export function readFields(body: Buffer, contentType: string): unknown {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType)) return readJson(body.toString());
   const form = formOf(body);
@@ -43,18 +46,24 @@ export function readFields(body: Buffer, contentType: string): unknown {
 export const formOf = (body: Buffer) => new URLSearchParams(body.toString());
 
 function readJson(text: string): unknown {
-  // The code that needs a field reports that it is missing.
+  // Nothing is thrown for JSON that is nested too deeply: the code that needs a field reports that it is missing.
   if (isTooDeep(text)) return undefined;
   return LONG_NUMBER.test(text) ? parseJson(text, asWritten) : parseJson(text);
 }
 
 const LONG_NUMBER = /\d{16}/;
 
-/** Ids of 64 bits past 2^53 would be one and the same number, and events of theirs repeats: they stay text. */
+/**
+ * Keeps integers past 2^53 as text. As numbers, different ids of 64 bits would become equal, and their events would
+ * count as repeated.
+ */
 const asWritten = (_name: string, value: unknown, context?: { source?: string }) =>
   Number.isInteger(value) && !Number.isSafeInteger(value) ? context?.source : value;
 
-/** Brackets in strings count as well: then it is refused where it need not be, at depths that nobody sends. */
+/**
+ * Returns whether JSON is nested too deeply. Brackets in strings count too, so valid JSON could be refused, but no
+ * sender sends that number of brackets.
+ */
 function isTooDeep(text: string): boolean {
   let depth = 0;
   for (let i = 0; i < text.length; i++) {

@@ -1,4 +1,7 @@
-/** The headers of an event that its agent sees: those of its sender, and ours, which nobody else can set. */
+/**
+ * The headers of an event that its agent receives: the sender's headers, and the platform's headers, which the sender
+ * cannot set.
+ */
 import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
 
 /** Headers of the connection and of proxies. The sender's credentials are removed too. */
@@ -30,6 +33,6 @@ export function storedHeaders(
   ].map(([name, value]) => [name, value]);
 }
 
-/** Ids and types of bodies may have characters that no header has: those are percent-encoded. */
+/** Percent-encodes characters that a header must not contain: ids and types from bodies may contain any. */
 const fieldValue = (text: string) =>
   text.toWellFormed().replace(/[^\x21-\x7e]/gu, encodeURIComponent);

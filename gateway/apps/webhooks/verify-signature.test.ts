@@ -66,7 +66,7 @@ describe("signatureFault", () => {
     }
     const now = headerAt(Math.floor(Date.now() / 1_000));
     webhooks.signature?.verifyHeader(BODY, now, SECRET);
-    // While a secret is rolled there are several, and a scheme of the past may be among them.
+    // While a secret is rotated, the header has several signatures. One of an old scheme may be among them.
     const [time, mine] = headerAt(NOW_S).split(",");
     const other = headerAt(NOW_S, "other").split(",")[1];
     const several = `${time},${other},${mine},v0=abc`;
@@ -107,7 +107,7 @@ describe("signatureFault", () => {
     );
     const { "webhook-id": _, ...without } = signed(NOW);
     expect(holds(standard, eventOf(without), [secret])).to.equal(false);
-    // The published example of the specification's libraries.
+    // The example that the specification's libraries publish.
     const published = {
       "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
       "webhook-timestamp": "1614265330",

@@ -3,7 +3,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { SignatureScheme } from "./signature-schemes.ts";
 import type { SignedEvent } from "./signed-event.ts";
 
-/** Returns undefined for a valid signature; else the reason for the log. The sender does not learn it. */
+/** Returns undefined for a valid signature, and otherwise the reason, which goes to the log and not to the sender. */
 export function signatureFault(
   scheme: SignatureScheme,
   secrets: readonly string[],
@@ -23,7 +23,7 @@ export function signatureFault(
   const given = (scheme.given?.(header) ?? [header]).map((text) => bytesOf(text, scheme.encoding));
   let holds = false;
   for (const key of secrets.flatMap((secret) => scheme.keys?.(secret) ?? [secret])) {
-    // An empty key signs what anybody can sign.
+    // Anybody can sign with an empty key, so it is skipped.
     if (key.length === 0) continue;
     for (const parts of texts) {
       const hmac = createHmac(scheme.algorithm, key);
@@ -38,7 +38,9 @@ export function signatureFault(
   return holds ? undefined : "no secret gives its signature";
 }
 
-/** Empty where the text is not what the encoding gives: Buffer itself skips what it does not know. */
+/**
+ * Decodes a signature. Returns an empty buffer for invalid text, because Buffer itself would skip invalid characters.
+ */
 function bytesOf(text: string, encoding: "hex" | "base64"): Buffer {
   const isWhole =
     encoding === "hex"

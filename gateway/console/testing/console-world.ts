@@ -1,4 +1,4 @@
-/** A whole platform with a browser whose person is signed in, and what every page of the console must keep to. */
+/** A whole platform, a browser with a signed-in person, and checks that every page of the console must pass. */
 import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -7,9 +7,9 @@ import puppeteer, { type Browser, type HTTPRequest, type Page } from "puppeteer-
 import { AppPlatform } from "../../../scripts/testing/app-platform.ts";
 import { findChromium } from "../../../scripts/tools.ts";
 
-/** Folder for pictures of the pages, for people to look at; unset: none. */
+/** Folder to store pictures of the pages for people. If unset, no pictures are stored. */
 const PICTURES = process.env.PAGE_PICTURES;
-/** A page on a machine with much else to do. */
+/** Timeout for a page to load on a busy machine. */
 const WAIT_MS_MAX = 60_000;
 const WIDTHS = [360, 1_280];
 const SCHEMES = ["light", "dark"] as const;
@@ -20,10 +20,10 @@ export class ConsoleWorld implements AsyncDisposable {
   readonly page: Page;
   readonly #browser: Browser;
   readonly #axe: string;
-  /** Console errors, violations of the policy, and requests to other origins. */
+  /** Console errors, violations of the content security policy, and requests to other origins. */
   readonly faults: string[] = [];
 
-  /** Starts both, signs in as the account's owner, and shows the first page. */
+  /** Starts the platform and the browser, signs in as the account's owner, and opens the first page. */
   static async start(environment: NodeJS.ProcessEnv = {}): Promise<ConsoleWorld> {
     const platform = await AppPlatform.start(environment);
     const browser = await puppeteer.launch({
@@ -50,7 +50,8 @@ export class ConsoleWorld implements AsyncDisposable {
     const own = new URL(this.platform.url).origin;
     page.on("pageerror", (error) => faults.push(`error: ${error}`));
     page.on("console", (message) => {
-      // Chromium writes a line for each refusal of the REST API, which pages show in their own words.
+      // Chromium logs a line for each refusal of the REST API. These lines are ignored, because the pages show
+      // refusals themselves.
       const isRefusal = message.text().startsWith("Failed to load resource");
       if (message.type() === "error" && !isRefusal) faults.push(`console: ${message.text()}`);
     });
@@ -74,7 +75,7 @@ export class ConsoleWorld implements AsyncDisposable {
     await this.heading("Home");
   }
 
-  /** Has `instead` answer or hold back the requests that fit, until what is returned is disposed of. */
+  /** Intercepts the matching requests until the returned object is disposed: `instead` answers or delays them. */
   async intercept(
     fits: (request: HTTPRequest) => boolean,
     instead: (request: HTTPRequest) => void,
@@ -107,7 +108,7 @@ export class ConsoleWorld implements AsyncDisposable {
     return page;
   }
 
-  /** Another browser in which a person has just signed up; the instance has to permit that. */
+  /** Opens another browser in which a new person has just signed up. The instance must allow sign-ups. */
   async stranger(email: string): Promise<Page> {
     const context = await this.#browser.createBrowserContext();
     const page = await context.newPage();
@@ -122,7 +123,10 @@ export class ConsoleWorld implements AsyncDisposable {
     return page;
   }
 
-  /** Presses a button that opens a dialog. Until it is open, fields of the page behind it can have the same names. */
+  /**
+   * Presses a button that opens a dialog, and waits until it is open: before that, fields of the page behind it could
+   * have the same names.
+   */
   async openDialog(name: string): Promise<void> {
     await this.press(name);
     await this.page.waitForSelector("dialog[open]");
@@ -134,14 +138,14 @@ export class ConsoleWorld implements AsyncDisposable {
     await this.page.waitForFunction('!document.querySelector("dialog")');
   }
 
-  /** The secret that the page shows this once. */
+  /** Returns the secret that the page shows only one time. */
   async secret(): Promise<string> {
     return String(
       await this.page.evaluate('document.querySelector(".note .copyable code").innerText'),
     );
   }
 
-  /** Shows a page of the account by its address. */
+  /** Opens a page of the account by its path, and waits for its heading. */
   async open(path: string, heading: string): Promise<void> {
     const { accountId, url } = this.platform;
     await this.page.goto(`${url}/console/${accountId}${path && `/${path}`}`);
@@ -175,7 +179,7 @@ export class ConsoleWorld implements AsyncDisposable {
     await (await this.page.waitForSelector(`aria/${name}[role="link"]`))?.click();
   }
 
-  /** Ticks a box, or chooses one of several. */
+  /** Ticks a checkbox, or chooses a radio button. */
   async choose(label: string, role: "checkbox" | "radio" = "checkbox"): Promise<void> {
     await (await this.page.waitForSelector(`aria/${label}[role="${role}"]`))?.click();
   }
@@ -198,8 +202,8 @@ export class ConsoleWorld implements AsyncDisposable {
   }
 
   /**
-   * Checks the page as it is, in both colour schemes and widths: it passes the audit of axe, and nothing is wider than
-   * the screen. Takes pictures if they are asked for.
+   * Audits the current page with axe in both colour schemes and widths, and checks that nothing is wider than the
+   * screen. Takes pictures if PAGE_PICTURES is set.
    */
   async audit(name: string): Promise<void> {
     await this.settled();
@@ -240,7 +244,7 @@ export class ConsoleWorld implements AsyncDisposable {
     });
   }
 
-  /** Between the schemes only colours differ, so the second one is checked for contrast alone. */
+  /** Only colours differ between the two schemes, so in the second scheme only contrast is checked. */
   async #violations(scheme: (typeof SCHEMES)[number]): Promise<string[]> {
     if (!(await this.page.evaluate('"axe" in window'))) await this.page.evaluate(`${this.#axe}; 0`);
     const found = await this.page.evaluate(`axe.run(document, {

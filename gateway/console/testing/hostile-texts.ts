@@ -1,6 +1,6 @@
 /**
- * Texts that run `window.hacked = 1` where a page takes one of them for markup, an address, an attribute, a template
- * or a piece of JSON. The kinds follow the cheat sheets of OWASP and PortSwigger.
+ * Texts that run `window.hacked = 1` if a page inserts one of them unescaped into markup, an address, an attribute, a
+ * template or JSON. The kinds of attack follow the cheat sheets of OWASP and PortSwigger.
  */
 export const HOSTILE_TEXTS: readonly string[] = [
   "<img src=x onerror=window.hacked=1>",
@@ -11,7 +11,7 @@ export const HOSTILE_TEXTS: readonly string[] = [
   "</title><iframe srcdoc='<script>parent.hacked=1</script>'>",
 ];
 
-/** One of each kind, for fields that take any text. */
+/** One text of each kind of attack, for fields that accept any text. */
 export const HOSTILE_CORPUS: readonly string[] = [
   ...HOSTILE_TEXTS,
   "<script>window.hacked=1</script>",

@@ -10,7 +10,7 @@ const STALL_MS = 300;
 describe("endStalledBodies()", () => {
   let server: Server;
   let outcomes: Promise<string>;
-  /** Runs with each piece that the server has read. */
+  /** Called for each piece of the body that the server has read. */
   let onBytes: () => void;
   beforeEach(async () => {
     onBytes = () => {};
@@ -57,7 +57,7 @@ describe("endStalledBodies()", () => {
     const socket = await send(length);
     let sent = 0;
     const isDone = () => performance.now() - started > 3 * STALL_MS;
-    // The next byte leaves once the one before was read.
+    // Each byte is sent after the server has read the byte before.
     onBytes = () => {
       const next = isDone() ? length - sent : 1;
       sent += next;

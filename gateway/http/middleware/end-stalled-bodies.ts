@@ -1,11 +1,11 @@
 /**
- * Ends requests whose body stops halfway. Otherwise each would hold its connection and its buffered bytes without
- * limit.
+ * Closes the connection of a request whose body stops before its end. Otherwise the request would hold its connection
+ * and its buffered bytes forever.
  */
 import type { Request, RequestHandler } from "express";
 import { BODY_STALL_MS } from "../../../schemas/limits.ts";
 
-/** Checks per timeout. A stalled body ends late by at most one interval. */
+/** Number of checks in one timeout. So a stalled body is detected at most one interval late. */
 const LOOKS = 6;
 
 /** Closes the connection when no byte arrived for this long although the gateway was ready to read. */

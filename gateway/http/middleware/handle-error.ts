@@ -23,7 +23,7 @@ export const handleError: ErrorRequestHandler = (error: unknown, _request, respo
     response.destroy();
     return;
   }
-  // Removes headers that the handler set for the answer that failed.
+  // Removes the headers that the handler had set for the answer that failed.
   for (const name of ["Content-Type", "Content-Length"]) response.removeHeader(name);
   const { code, message, details } =
     refusal ??

@@ -1,4 +1,4 @@
-/** Answers methods that a path does not have: OPTIONS with the allowed methods, others with 405. */
+/** Answers requests whose method the path does not support: OPTIONS with the allowed methods, all others with 405. */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 

@@ -1,5 +1,6 @@
 /**
- * Reads a JSON or form body up to its route's limit, and limits the bytes of all bodies that the gateway holds at once.
+ * Reads a JSON or form body up to the limit of its route, and limits the total bytes of all bodies that the gateway
+ * holds in memory.
  */
 import { finished, type Readable } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
@@ -10,7 +11,7 @@ import { localsOf } from "../locals.ts";
 import { readForm } from "../read-form.ts";
 import { readJson } from "../read-json.ts";
 
-/** Bytes read so far of all bodies that one gateway is reading. */
+/** The bytes that one gateway has read of all bodies that it is reading now. */
 export interface BodyBudget {
   bytes: number;
 }
@@ -72,7 +73,7 @@ async function* heldChunks(
 ): AsyncGenerator<Buffer> {
   const stream = unpacked(request);
   try {
-    // The refusal is sent on the same connection, so reading must not destroy it.
+    // A refusal is sent on the same connection, so the request must not be destroyed when reading stops.
     for await (const chunk of stream.iterator({ destroyOnReturn: stream !== request })) {
       hold(chunk.length);
       yield chunk;

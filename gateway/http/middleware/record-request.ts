@@ -1,4 +1,4 @@
-/** Runs a request so that its steps, messages and log lines name it, and records the request itself. */
+/** Records a request, and runs it so that its steps, messages and log lines carry its id. */
 import { randomBytes } from "node:crypto";
 import type { RequestHandler } from "express";
 import type { RequestStep } from "../../../schemas/request-step.ts";
@@ -7,7 +7,7 @@ import { localsOf } from "../locals.ts";
 import { pathOf } from "./request-log.ts";
 
 export interface RequestTraces {
-  /** Runs the work as a part of the request. */
+  /** Runs `work` and everything that it starts as a part of this request. */
   inRequest<T>(run: string, requestId: string, work: () => T): T;
   record(step: RequestStep): void;
 }
@@ -27,7 +27,7 @@ export function recordRequest({ inRequest, record }: RequestTraces): RequestHand
       const path = pathOf(request.originalUrl);
       const account =
         caller?.accountId ?? appTarget?.accountId ?? GIT_ACCOUNT.exec(path)?.groups?.account;
-      // The path of an app's request belongs to the app.
+      // The path of a request to an app is private to the app, so it is not recorded.
       const name = route?.path ?? (appTarget ? `app ${appTarget.app}` : placeOf(path));
       record({
         ...{
@@ -46,5 +46,8 @@ export function recordRequest({ inRequest, record }: RequestTraces): RequestHand
   };
 }
 
-/** Paths of pages may hold secrets, such as the address of a live view. */
+/**
+ * Returns only the first segment of a path, because paths of pages may contain secrets, such as the address of a live
+ * view.
+ */
 const placeOf = (path: string) => `/${path.split("/")[1] ?? ""}`;

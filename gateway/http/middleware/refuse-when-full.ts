@@ -7,7 +7,7 @@ const WRITING_METHODS: readonly string[] = ["POST", "PUT", "PATCH"];
 const RENDERING = /^\/v4\/accounts\/[^/]+\/browser-rendering\/(?!crawl)/;
 const LFS_READING = /\/info\/lfs\/objects\/batch$/;
 
-/** Refuses as `storage_full` when `isStoring` says that the path stores data and `isFull` that the disk is full. */
+/** Refuses with `storage_full` if the path stores data (`isStoring`) and the disk is full (`isFull`). */
 export function refuseWhenFull(
   isFull: () => boolean,
   isStoring: (path: string) => boolean = storesByPath,
@@ -20,7 +20,10 @@ export function refuseWhenFull(
 
 const TEXT = "Cannot store more: the disk of this instance is full; reads and deletes still work";
 
-/** Sign-in, OAuth tokens and revocations store little, and people need them to free space. */
+/**
+ * Returns whether requests to the path store much data. Sign-in, OAuth tokens and revocations store little, and
+ * people need them to free space.
+ */
 function storesByPath(path: string): boolean {
   if (path.startsWith("/git/")) {
     return !path.endsWith("/git-upload-pack") && !LFS_READING.test(path);

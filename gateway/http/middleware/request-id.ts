@@ -1,4 +1,7 @@
-/** Gives every request an id, from the proxy in front or a new one. Logs and answers carry it. */
+/**
+ * Gives every request an id: the valid X-Request-Id of the client or the proxy, or a new id. Log lines and answers
+ * contain it.
+ */
 import { randomUUID } from "node:crypto";
 import type { RequestHandler } from "express";
 import type { Logger } from "pino";

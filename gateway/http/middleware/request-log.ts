@@ -3,7 +3,7 @@ import type { RequestHandler } from "express";
 import { statusOf } from "../answered-status.ts";
 import { localsOf } from "../locals.ts";
 
-/** Characters kept in the log of a path that leads nowhere: ours have at most some 150. */
+/** Limits the logged characters of a path that matches no route. Paths of our routes have at most about 150. */
 export const LOGGED_PATH_CHARS_MAX = 200;
 
 export const requestLog: RequestHandler = (request, response, next) => {
@@ -15,7 +15,7 @@ export const requestLog: RequestHandler = (request, response, next) => {
       {
         method: request.method,
         route: route?.path,
-        // Without a matching route, the requested path is the only clue.
+        // If no route matches, the requested path is logged, because no other field identifies the address.
         path:
           route === undefined && refusal !== undefined ? pathOf(request.originalUrl) : undefined,
         status: statusOf(response),

@@ -1,7 +1,7 @@
-/** A client secret as text: `tlcs_` and 32 random bytes. Only its hash is kept. */
+/** Makes and checks client secrets: `tlcs_` and 32 random bytes. Only the hash of a secret is stored. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** Lets secret scanners recognise a secret that was published by mistake. */
+/** The prefix with which secret scanners recognise a secret that was published by mistake. */
 const PREFIX = "tlcs_";
 const SECRET_BYTES = 32;
 

@@ -1,6 +1,6 @@
 /**
- * The command line as an OAuth client: part of every platform, so it is in no store, and nobody can change or delete
- * it.
+ * The built-in OAuth client of the command line. Every platform has it, so no store contains it and nobody can change
+ * or delete it.
  */
 import { COMMAND_LINE_CALLBACK, COMMAND_LINE_SCOPES } from "../../../schemas/oauth/command-line.ts";
 import type { LiveClient } from "./live-client.ts";
@@ -19,7 +19,7 @@ export const COMMAND_LINE_CLIENT: LiveClient = {
   ),
   tokenEndpointAuthMethod: "none",
   allowedCorsOrigins: [],
-  // No account owns it. Only private clients are checked for their account.
+  // No account owns this client. The server checks the account of private clients only.
   accountId: "0".repeat(32),
   visibility: "public",
   secrets: [],

@@ -1,4 +1,7 @@
-/** Looks an OAuth client up at every request, so that a change, a new secret or a deletion applies at once. */
+/**
+ * Looks up the OAuth client at every request, so that a changed setting, a new secret or a deletion has an effect
+ * immediately.
+ */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";

@@ -1,4 +1,4 @@
-/** An OAuth client as it is now, and the metadata that oidc-provider reads. */
+/** The current settings of an OAuth client, and the metadata that oidc-provider reads. */
 import type { Provider } from "oidc-provider";
 import type { z } from "zod";
 import type { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
@@ -26,7 +26,8 @@ export function metadataOf(clientId: string, client: LiveClient) {
     response_types: client.responseTypes,
     token_endpoint_auth_method: method,
     application_type: isNativeClient(client) ? "native" : "web",
-    // oidc-provider requires a secret here. The server compares hashes instead.
+    // oidc-provider requires a client secret here. It is a placeholder, because the server compares the hashes of
+    // secrets instead.
     ...(method === "none" ? {} : { client_secret: "kept elsewhere" }),
     registration: {
       accountId: client.accountId,

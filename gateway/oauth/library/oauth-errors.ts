@@ -6,7 +6,7 @@ import { errors } from "./oidc-library.ts";
 
 const PASSING = new Set(["unavailable", "busy", "deadline_exceeded"]);
 
-/** RFC 6749 section 4.1.2.1; the library knows no class for it. */
+/** The library has no class for this error of RFC 6749 section 4.1.2.1. */
 class TemporarilyUnavailable extends errors.OIDCProviderError {
   override error_description = "try again in a moment";
 
@@ -17,7 +17,10 @@ class TemporarilyUnavailable extends errors.OIDCProviderError {
   }
 }
 
-/** The same actors, whose refusals the library can answer. */
+/**
+ * Returns a client of the same actors. It converts temporary refusals to errors that oidc-provider can send to an
+ * OAuth client.
+ */
 export function withOAuthErrors(actors: ActorClient): ActorClient {
   const call: ActorClient["call"] = async (...asked) => {
     try {

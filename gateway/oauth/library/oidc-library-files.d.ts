@@ -1,4 +1,4 @@
-/** Files of oidc-provider: its package has types for its entry file alone. */
+/** Types of single files of oidc-provider. The package has types for its entry file only. */
 declare module "oidc-provider/lib/provider.js" {
   export { Provider } from "oidc-provider";
 }

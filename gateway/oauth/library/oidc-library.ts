@@ -1,6 +1,6 @@
 /**
- * The parts of oidc-provider in use, imported without its entry file. On an unlisted runtime that file prints to the
- * console, which would corrupt this program's log.
+ * The parts of oidc-provider that this project uses, imported without its entry file. On a runtime that it does not
+ * list, the entry file prints to the console, which would corrupt this program's log.
  */
 export * as errors from "oidc-provider/lib/helpers/errors.js";
 export * as interactionPolicy from "oidc-provider/lib/helpers/interaction_policy/index.js";

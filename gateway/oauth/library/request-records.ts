@@ -1,4 +1,7 @@
-/** Records that one request to oidc-provider has read and will write in one message: see token-store.ts. */
+/**
+ * Holds the records that one request to oidc-provider has read, and the records that it will write in one message:
+ * see token-store.ts.
+ */
 import type { z } from "zod";
 import type { PendingLogout } from "../../../schemas/account/session.ts";
 import type { GrantEntry, GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
@@ -14,16 +17,16 @@ type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
 class RequestRecords {
   readonly clients = new Map<string, Promise<ClientMetadata | undefined>>();
   readonly grants = new Map<string, GrantEntry>();
-  /** Tokens that are looked up already, by their hashes. */
+  /** Lookups of tokens that this request has started, by the hash of the token. */
   readonly tokens = new Map<string, Promise<FoundToken | undefined>>();
   readonly newGrants = new Map<string, NewGrant>();
-  /** The attempt to authenticate that the request makes: see throttle.ts. */
+  /** The request's attempt to authenticate, as the limit on guesses counts it: see throttle.ts. */
   attempt: Promise<Attempt> | undefined;
   /** E-mail address of the signed-in user. */
   email: string | undefined;
   /** The pending sign-out that the session's actor stores. */
   logout: PendingLogout | undefined;
-  /** The code or refresh token that this request uses up. */
+  /** The code or refresh token that this request exchanges for new tokens. It cannot be used again. */
   using: TokenAddress | undefined;
   /** Waits for the token beside it. */
   access: GrantToken | undefined;

@@ -66,7 +66,8 @@ describe("throttling of programs that guess", function () {
       },
     ]);
     const right = basicOf(neighbour.client_id, String(neighbour.client_secret));
-    // Seen for the first time, and at an address that has failed too often.
+    // This client sends its first request from an address that has already failed too often. Its secret is right, so
+    // the server answers it.
     expect((await send("introspect", { token: text("at") }, right)).status).to.equal(200);
     expect((await send("revoke", { token: text("at") }, right)).status).to.equal(200);
   });
@@ -85,7 +86,8 @@ describe("throttling of programs that guess", function () {
       expect(new Set(await guesses())).to.deep.equal(new Set([429]));
       const turns = Math.floor(AUTHENTICATION_FAILURES_MAX / SLOWED_LOOKUPS_MAX);
       expect(performance.now() - startedAt).to.be.at.least((turns - 1) * SLOWED_LOOKUP_MS);
-      // The right secret of another client from there is answered, in its turn.
+      // Another client at the same address with the right secret is still answered, after its lookup has waited in
+      // the queue.
       expect((await introspect()).status).to.equal(200);
     });
   }

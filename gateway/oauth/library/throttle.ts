@@ -1,4 +1,4 @@
-/** Limits guesses of clients, secrets, codes and tokens at the endpoints for programs. */
+/** Limits how often programs can guess client ids, secrets, codes and tokens at the OAuth endpoints. */
 import type { Request } from "express";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -21,8 +21,8 @@ class TooManyRequests extends errors.OIDCProviderError {
 }
 
 /**
- * Begins the request's attempt before any of its credentials is looked up. `clientId`: the client that the request
- * names.
+ * Begins the attempt to authenticate before any credential of the request is looked up. `clientId` is the client that
+ * the request names.
  */
 export async function beginAttempt(
   failed: FailedAuthentications,
@@ -44,8 +44,8 @@ export async function beginAttempt(
 }
 
 /**
- * Settles the attempt once the answer is known. Past the limit an unknown credential is answered 429, whatever the
- * endpoint says.
+ * Reports the outcome of the attempt when the answer of oidc-provider is known. Past the limit, a request with an
+ * unknown credential is answered with 429 instead of the answer of the endpoint.
  */
 export async function settleAttempt(context: KoaContextWithOIDC): Promise<void> {
   const attempt = await recordsOf(context).attempt?.catch(() => undefined);
@@ -62,19 +62,21 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
   const { client, entities, route } = oidc;
   const error = (body as { error?: unknown } | undefined)?.error;
   if (status === 401) return "unknown";
-  // A client that proved its identity does not guess. The id of a public client proves nothing: everybody knows it.
+  // A client that authenticated with its secret does not guess. The id of a public client proves nothing, because
+  // everybody knows it.
   const isProven = client !== undefined && client.clientAuthMethod !== "none";
   if (error === "invalid_grant") return isProven ? "good" : "unknown";
   const isFound = entities.AccessToken ?? entities.RefreshToken ?? entities.AuthorizationCode;
-  // A fault elsewhere in the request must not make guesses free.
+  // A guess is counted even if the request fails for another reason.
   const isGuess = !isProven && !isFound && textsOf(oidc.body).length > 0;
   if (status >= 400) return status < 500 && isGuess ? "unknown" : "unclear";
   return isProven || isFound || route === "token" ? "good" : "unknown";
 }
 
 /**
- * A secret counts as a guess at its client. A request without a secret (public client, userinfo) counts as a guess at
- * the token's grant, because all users of a public client share its id.
+ * Returns the credential by which the attempt is counted. A secret counts as a guess at the client. A request without
+ * a secret (public client, userinfo) counts as a guess at the grant of its token, because all users of a public
+ * client share one client id.
  */
 function credentialOf({ headers, oidc }: KoaContextWithOIDC, clientId = ""): Credential {
   const { client_secret } = oidc.body ?? {};

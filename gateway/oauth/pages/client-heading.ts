@@ -4,14 +4,14 @@ import { type Html, html } from "../../pages/html.ts";
 import { COMMAND_LINE_CLIENT } from "../clients/command-line-client.ts";
 import type { LiveClient } from "../clients/live-client.ts";
 
-/** `owner` names the account of a private client, `logo` is the address of our copy. */
+/** `owner` is the name of the account that owns a private client. `logo` is the address of our copy of the logo. */
 export function clientHeading(
   client: LiveClient,
   { owner, logo }: { owner?: string | undefined; logo?: string | undefined },
 ): Html {
   const { clientName } = client;
-  // The style sheet shows the letter in place of a logo that does not load: browsers draw `::after` of a broken image
-  // only.
+  // If the logo does not load, the style sheet shows this letter instead: browsers draw `::after` only for a broken
+  // image.
   const letter = [...clientName][0]?.toUpperCase();
   return html`<div class="client">
 ${

@@ -1,4 +1,4 @@
-/** Serves our copies of clients' logos, which no page loads from elsewhere. */
+/** Serves our copies of the logos of clients. No page loads a logo from another site. */
 import { type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -11,7 +11,7 @@ import type { LiveClient } from "../clients/live-client.ts";
 const LOGO_PATH = "/oauth2/logos";
 const LogoPath = z.object({ clientId: Id, hash: Sha256 });
 
-/** Resolves to the path of the client's logo. Undefined while there is no copy of it. */
+/** Resolves to the path of our copy of the client's logo; undefined while there is no copy. */
 export async function logoPath(
   actors: ActorClient,
   clientId: string,
@@ -22,7 +22,7 @@ export async function logoPath(
   return hash === undefined ? undefined : `${LOGO_PATH}/${clientId}/${hash}`;
 }
 
-/** The hash in the path makes each copy an address of its own, so browsers may keep it for good. */
+/** Serves a logo by the hash of its bytes. A new logo has a new path, so browsers may cache each path permanently. */
 export function logoRouter(actors: ActorClient): Router {
   const path = `${LOGO_PATH}/:clientId/:hash`;
   return Router({ caseSensitive: true })
@@ -43,7 +43,7 @@ function sendLogo(actors: ActorClient): RequestHandler {
       );
       response.set({
         "Cache-Control": "public, max-age=31536000, immutable",
-        // Also for who opens the picture by itself.
+        // This policy also protects people who open the picture directly, outside a page.
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "Content-Type": type,
       });

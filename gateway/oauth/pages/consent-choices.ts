@@ -15,7 +15,7 @@ export interface AccountChoice extends OwnAccount {
 export interface Choices {
   required: Scope[];
   optional: Scope[];
-  /** Empty if the client requests only identity scopes. */
+  /** The accounts to choose from. Empty if the client requests only identity scopes. */
   accounts: AccountChoice[];
 }
 

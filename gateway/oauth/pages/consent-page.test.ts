@@ -46,7 +46,7 @@ describe("consent page", function () {
       true,
     ]);
     expect(ticked()).to.deep.equal([false, true, false]);
-    // But not of a form that may be somebody else's.
+    // With a wrong form mark the page forgets the choice, because the form may come from another person.
     const stale = await person.submit({ ...choice, account: world.accountId, mark: "x" });
     expect(stale.status).to.equal(403);
     expect(ticked()).to.deep.equal([true, true, true]);

@@ -89,7 +89,10 @@ function decide(parts: PageParts) {
   };
 }
 
-/** Resolves to undefined after it has shown that there is nothing to decide. */
+/**
+ * Reads the request on which the person decides. If there is no such request, it shows a page that says so and
+ * resolves to undefined.
+ */
 async function readRequest(
   parts: PageParts,
   visit: Visit,
@@ -156,7 +159,7 @@ ${await visit.markField(purposeOf(asked))}
   });
 }
 
-/** Shows the choices again as the person last made them. */
+/** Shows the consent page again with the choices that the person just submitted. */
 async function showChoices(
   parts: PageParts,
   visit: Visit,
@@ -218,7 +221,10 @@ function consentOf(visit: Visit, { required, optional, accounts }: Choices): Con
   };
 }
 
-/** Preselects the accounts of the last consent; otherwise one account: the client's owner, or the first. */
+/**
+ * Returns the accounts to preselect: those of the last consent. Without one, it returns one account: the client's
+ * owner, or the first of the list.
+ */
 function defaultAccounts(
   accounts: readonly AccountChoice[],
   client: LiveClient,

@@ -51,7 +51,10 @@ ${target && onward(target, "Go on to")}`,
     });
   }
 
-  /** Names the host, so that the person sees where the link leads. A custom scheme has no host. */
+  /**
+   * Renders a link that names the host of its target, so that the person sees where it leads. A custom scheme has no
+   * host.
+   */
   function onward(target: URL, words: string): Html {
     const where = target.host || target.protocol.slice(0, -1);
     return html`<p><a href="${target.href}">${words} <strong>${where}</strong></a></p>`;

@@ -55,7 +55,7 @@ describe("limits of pages", function () {
       ...changes,
     })}`;
   const stranger = () => new Person(world.urls[0] ?? "");
-  /** Counts so many tries, as if others had made them. */
+  /** Counts attempts of other people until only `left` attempts remain. */
   const takeAllBut = async (left: number, key: string, limit: number) => {
     const asked = { limit, windowMs: LOGIN_WINDOW_MS };
     for (;;) {
@@ -123,7 +123,7 @@ describe("limits of pages", function () {
     const after = Date.now();
     const uid = new URL(url).searchParams.get("interaction");
     const bucket = await new Kvm(world.bus.bus.connection).open("state-0");
-    // A key is written some time after what is in it was answered.
+    // An actor's key is written to the bucket some time after the actor has answered.
     const stored: Wire = await until("it is written", async () =>
       (await bucket.get(`interaction.${uid}`))?.json(),
     );
@@ -258,7 +258,8 @@ describe("limits of pages", function () {
     expectRetry(past);
     const header = Buffer.from('{"alg":"none"}').toString("base64url");
     const claims = Buffer.from(JSON.stringify({ aud: id(3) })).toString("base64url");
-    // oidc-provider looks the client of the token up before it checks the signature.
+    // oidc-provider looks up the client that the token names before it verifies the signature. So this unsigned token
+    // causes a lookup too.
     const hint = `id_token_hint=${header}.${claims}.`;
     for (const fields of [hint, `client_id=&${hint}`]) {
       expect((await somebody.open(`/oauth2/logout?${fields}`)).status, fields).to.equal(429);
@@ -266,7 +267,7 @@ describe("limits of pages", function () {
     expect((await somebody.open("/oauth2/logout")).status).to.equal(200);
   });
 
-  /** Every client on the person's own pages. */
+  /** Returns all clients that the person's profile pages list. */
   async function listed(person: Person): Promise<string[]> {
     const clients: string[] = [];
     let next: string | undefined = "/profile/clients";
@@ -284,7 +285,7 @@ describe("limits of pages", function () {
     expect(Number(headers.get("retry-after"))).to.be.within(60, LOGIN_WINDOW_MS / 1_000);
   }
 
-  /** Makes somebody a member of the first account, whose clients are private. */
+  /** Makes the person a member of the first account, which owns the private clients. */
   async function invited(person: Person): Promise<Seen> {
     const { text } = await person.open("/profile/password");
     const [, email = ""] = /autocomplete="username" value="([^"]+)"/.exec(text) ?? [];

@@ -1,4 +1,4 @@
-/** Routes requests to the pages for people, and shows an error page when one of them fails. */
+/** Routes requests to the pages for people, and shows an error page when a request fails. */
 import { type ErrorRequestHandler, type RequestHandler, Router } from "express";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import type { FormPage } from "../../account/pages/form-page.ts";

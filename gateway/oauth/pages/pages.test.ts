@@ -20,7 +20,7 @@ import {
   type Wire,
 } from "../testing/oauth-world.ts";
 
-/** The folder for pictures of the pages that people look at; unset: none are made. */
+/** The folder in which the test saves screenshots of the pages. If it is not set, the test saves none. */
 const PICTURES = process.env.PAGE_PICTURES;
 const LOOKS = [
   { name: "light", scheme: "light", width: 1_000, height: 800 },
@@ -28,7 +28,7 @@ const LOOKS = [
   { name: "narrow", scheme: "light", width: 320, height: 640 },
 ] as const;
 
-/** Runs in the browser: the share of colour values in which two pictures differ visibly. */
+/** Runs in the browser. Returns the share of colour values that differ visibly between two pictures. */
 const DIFFERING = `async (pictures) => {
   const [one, other] = await Promise.all(
     pictures.map(async (picture) => {
@@ -98,7 +98,7 @@ describe("pages in Chromium", function () {
     await look("consent");
     expect(await text()).to.contain("Artifacts Write");
 
-    // Without a mouse: the page's second optional scope is unticked, and Allow is pressed.
+    // Uses the keyboard only: clears the second optional scope and presses Allow.
     await page.focus("aria/Apps Write[role='checkbox']");
     await page.keyboard.press("Space");
     await page.focus("aria/Allow[role='button']");
@@ -181,11 +181,11 @@ describe("pages in Chromium", function () {
       shares.push(await tab.evaluate(`(${DIFFERING})(${JSON.stringify([none, other])})`));
     }
     await context.close();
-    // Edges may be drawn a shade differently; a missing letter changes far more than 2 % of the pixels.
+    // Two runs may draw edges in slightly different shades. A missing letter changes far more than 2 % of the pixels.
     for (const share of shares) expect(share).to.be.lessThan(0.02);
   });
 
-  /** A copy that begins as a picture and is none. */
+  /** Stores a copy of the logo whose first bytes are those of a PNG, but which is no valid picture. */
   async function reportLogo({ client_id: id }: TestClient, uri: string): Promise<void> {
     const logo = { type: "image/png" as const, hash: "1".repeat(64), base64: "iVBORw0KGgo=" };
     const { actors } = world.bus;
@@ -226,12 +226,12 @@ describe("pages in Chromium", function () {
     const elsewhere = await context.newPage();
     await elsewhere.setJavaScriptEnabled(false);
     await elsewhere.goto(invitation);
-    // The sign-up form, then the sign-in form.
+    // The first form is the sign-up form, the second the sign-in form.
     for (let form = 0; form < 2; form++) {
       await elsewhere.type("input[type=password]", "correct horse");
       await Promise.all([elsewhere.waitForNavigation(), elsewhere.click("main button")]);
     }
-    // A person who administers only their own account does not see this one.
+    // A person who administers only their own account does not see this page.
     const { searchParams } = new URL(page.url());
     await elsewhere.goto(`${url}/profile/members?account=${searchParams.get("account")}`);
     expect(await elsewhere.$eval("h1", (h1: Wire) => h1.innerText)).to.equal("For administrators");

@@ -15,7 +15,7 @@ describe("redirects from our pages in Chromium", function () {
   let context: BrowserContext;
   let page: Page;
   let client: TestClient;
-  /** The client's program, and where it sends people on to. */
+  /** The server of the client's program, and the address to which it redirects people. */
   let app: Server;
   let elsewhere: Server;
   before(async () => {
@@ -124,7 +124,8 @@ describe("redirects from our pages in Chromium", function () {
 
 async function press(page: Page, selector: string): Promise<void> {
   const button = await page.waitForSelector(selector);
-  // A refused form causes no navigation, and the next wait fails.
+  // Errors are ignored here: if the form was refused, the page does not navigate, and the next wait of the test
+  // fails.
   const moved = page.waitForNavigation({ timeout: 30_000 }).catch(() => undefined);
   await Promise.all([moved, button?.click()]);
 }

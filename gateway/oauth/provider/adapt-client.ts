@@ -19,7 +19,8 @@ export function adaptClient(
     postLogoutRedirectUriAllowed(this: Client, uri: unknown) {
       return isAmong(this.postLogoutRedirectUris, uri);
     },
-    // form_post needs a script, which our pages forbid. A fragment belongs to response types that are refused anyway.
+    // form_post needs a script, which our pages forbid. The response mode `fragment` is used only by response types
+    // that the server refuses.
     responseModeAllowed: (mode: string | undefined, responseType: string) =>
       mode === undefined || mode === "query" || responseType !== "code",
     compareClientSecret(this: Client, given: string) {

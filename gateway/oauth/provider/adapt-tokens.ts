@@ -1,4 +1,4 @@
-/** Replaces how oidc-provider names tokens and opens sessions. */
+/** Replaces how oidc-provider generates the texts of tokens and how it opens sessions. */
 import { errors, type Provider } from "../library/oidc-library.ts";
 import { newGrantId, newTokenText } from "../tokens/token-text.ts";
 
@@ -18,7 +18,7 @@ export function adaptTokens({
     const { generateTokenId } = prototype as unknown as { generateTokenId(): string };
     Object.assign(prototype, {
       generateTokenId(this: { grantId?: string }) {
-        // Its return value is unused. The call also decides the token's format.
+        // The return value is not used, but the original function also sets the format of the token.
         generateTokenId.call(this);
         return newTokenText(kind, this.grantId ?? "");
       },
@@ -27,7 +27,7 @@ export function adaptTokens({
   Object.assign(Grant.prototype, { generateTokenId: newGrantId });
 }
 
-/** Our pages open and end sessions, so oidc-provider neither creates nor renames one. */
+/** Our pages open and end sessions, so oidc-provider must not create a session or change a session's id. */
 export function adaptSession({ Session }: Provider): void {
   Object.assign(Session.prototype, {
     resetIdentifier() {},

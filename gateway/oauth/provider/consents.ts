@@ -17,8 +17,8 @@ export class Consents {
   }
 
   /**
-   * Returns a new grant from the stored consent. oidc-provider asks the person if the consent does not cover the
-   * request. The grant is stored later, together with its code.
+   * Returns a new grant with the scopes of the stored consent. If the consent does not cover the request,
+   * oidc-provider asks the person. The grant is stored later, together with its code.
    */
   async grantFor(context: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { client, account: person, params, provider } = context.oidc;
@@ -33,7 +33,8 @@ export class Consents {
     const scopes = consent.scopes.filter((scope) => requested.has(scope) && held.has(scope));
     const rejectedScopes = consent.rejectedScopes.filter((scope) => requested.has(scope));
     const accountIds = await this.#accountsOf(userId, consent.accountIds);
-    // The person must choose again if they left all accounts of the consent: the grant would open nothing.
+    // If the person has left all accounts of the consent, the grant would give access to nothing. So the person must
+    // choose again.
     if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))
       return undefined;
 
@@ -45,7 +46,7 @@ export class Consents {
     return grant;
   }
 
-  /** Only current members of its account may use a private client. */
+  /** Resolves to whether the person may still use the client. A private client requires membership in its account. */
   async stillAllowed(
     context: KoaContextWithOIDC,
     userId: string,

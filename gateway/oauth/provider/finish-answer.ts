@@ -6,7 +6,7 @@ import type { ProviderParts } from "./provider-parts.ts";
 /** How long a client may cache the server's metadata, which changes only with a new release. */
 const METADATA_MS = 3_600_000;
 
-/** Refusals that are not the client's fault, as statuses; all others are 400. */
+/** The HTTP status of each error that the client did not cause. All other errors have status 400. */
 const STATUSES: Record<string, number> = { temporarily_unavailable: 503, server_error: 500 };
 
 export function finishAnswer(
@@ -17,7 +17,8 @@ export function finishAnswer(
   if (route === "discovery" && context.status === 200) {
     const body = context.body as { token_endpoint_auth_methods_supported?: string[] };
     const methods = body.token_endpoint_auth_methods_supported;
-    // RFC 8414 section 2: without these lists a client uses client_secret_basic, which only some are registered for.
+    // RFC 8414 section 2: if these lists are missing, a client assumes client_secret_basic. But only some clients are
+    // registered for that method.
     Object.assign(body, {
       response_modes_supported: ["query"],
       revocation_endpoint_auth_methods_supported: methods,
@@ -29,7 +30,8 @@ export function finishAnswer(
     introspections.record(context.req, context.body as object);
   }
   if (route === "token" && context.status === 400) nameUnauthorized(context);
-  // oidc-provider would answer with the refused mode itself: a page that submits itself by a script.
+  // oidc-provider would use the refused response mode for this error too: it would send a page that submits itself
+  // with a script.
   if (route === "authorization" && context.oidc.params?.response_mode === "form_post") {
     context.status = 400;
     const error_description = "requested response_mode is not allowed";
@@ -39,7 +41,8 @@ export function finishAnswer(
   if (route === "authorization" || route === "resume") askBeforeLeading(context, pages);
   if (!context.response.get("Retry-After")) setRetryAfter(context.res, context.status);
   if (!session || context.status !== 200) return;
-  // oidc-provider answers these with self-submitting pages. If nobody is signed in, there is nothing to confirm.
+  // oidc-provider answers these requests with a page that submits itself with a script. Our pages replace it: a
+  // sign-out while nobody is signed in needs no confirmation, and a resumed request of another person is refused.
   if (route === "end_session" && session.accountId === undefined) {
     forgetSession(context, cookies.session);
     pages.loggedOut(context, afterLogout(session.state as LogoutState | undefined));
@@ -49,7 +52,10 @@ export function finishAnswer(
   }
 }
 
-/** RFC 6749 section 5.2 has the error `unauthorized_client` for a grant type that this client may not use. */
+/**
+ * Sets the error `unauthorized_client`, which RFC 6749 section 5.2 requires when a client may not use the requested
+ * grant type.
+ */
 function nameUnauthorized({ oidc: { client, params }, body }: KoaContextWithOIDC): void {
   const answer = body as { error?: string };
   const type = params?.grant_type;
@@ -58,14 +64,15 @@ function nameUnauthorized({ oidc: { client, params }, body }: KoaContextWithOIDC
 }
 
 /**
- * RFC 9700 section 4.11.2: a link with an invalid request would redirect its visitor to a site of the linker's choice.
- * So an invalid request is answered with a page, whether or not a session exists: a redirect for sessions alone would
- * tell that site who is signed in. Exceptions are silent authentication, and requests that continue after our pages.
+ * Shows a page instead of redirecting an invalid request. RFC 9700 section 4.11.2: otherwise a link with an invalid
+ * request redirects its visitor to a site that the attacker chose. The page is shown with and without a session. A
+ * redirect only for signed-in people would reveal to that site who is signed in. Exceptions: silent authentication,
+ * and requests that continue after our pages.
  */
 function askBeforeLeading(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
   const { route, session, params } = context.oidc;
   const target = URL.parse(context.response.get("location"));
-  // Errors of the implicit flow are in the fragment.
+  // In the implicit flow, errors are in the fragment of the address instead of the query.
   const parts = [target?.search, target?.hash.slice(1)].map((text) => new URLSearchParams(text));
   const errorFields = parts.find((part) => part.has("error"));
   const error = errorFields?.get("error");
@@ -82,7 +89,10 @@ interface LogoutState {
   state?: string;
 }
 
-/** The address that the person may follow by themselves: nobody was signed in, so nothing redirects. */
+/**
+ * Returns the client's address after sign-out, for a link. Nobody was signed in, so the server does not redirect; the
+ * person may follow the link.
+ */
 function afterLogout({ postLogoutRedirectUri, state }: LogoutState = {}): URL | undefined {
   if (postLogoutRedirectUri === undefined) return undefined;
   const target = new URL(postLogoutRedirectUri);
@@ -90,7 +100,7 @@ function afterLogout({ postLogoutRedirectUri, state }: LogoutState = {}): URL | 
   return target;
 }
 
-/** Sets no session cookie for a browser in which nobody is signed in. */
+/** Removes the session cookie from the answer if nobody is signed in at this browser. */
 function forgetSession(context: KoaContextWithOIDC, name: string): void {
   const set = [context.response.get("Set-Cookie")].flat();
   context.remove("Set-Cookie");

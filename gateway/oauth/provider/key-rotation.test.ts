@@ -20,7 +20,7 @@ import { KEY_SIGNS_MS } from "./signing-keys.ts";
 const BYE = "https://bot.example.com/bye";
 const CLIENT_ID = "c".repeat(32);
 const PERSON = { email: "one@example.com", password: "correct horse" };
-/** The next key signs so long after tokens were given. */
+/** The time from the issue of the first tokens until the next key begins to sign. */
 const BEFORE_MS = 60_000;
 const silent = pino({ level: "silent" });
 
@@ -32,7 +32,8 @@ describe("rotation of signing keys", function () {
   let server: Server;
   let stopping: AbortController;
   beforeEach(async () => {
-    // The library dates its tokens by the real clock. This clock equals the real one when tokens are issued.
+    // oidc-provider reads the time from the real clock. The test's clock starts earlier, so that it equals the real
+    // clock when the tokens are issued.
     now = Date.now() - KEY_SIGNS_MS - KEY_LEAD_MS + BEFORE_MS;
     actors = memoryActors({ actors: OAUTH_ACTORS, now: () => now });
     stopping = new AbortController();
@@ -81,7 +82,7 @@ describe("rotation of signing keys", function () {
       return (await kids())[0] === next;
     });
     expect(await kids()).to.deep.equal([next, old]);
-    // The page that was open goes on, and so does who is signed in.
+    // After the change of keys, the open page still works and the person is still signed in.
     await person.submit({ decision: "allow" });
     const after = await redeemed(person, library);
     expect(kidOf(after)).to.equal(next);
@@ -113,7 +114,10 @@ describe("rotation of signing keys", function () {
     return redeemed(person, library);
   }
 
-  /** The library looks for the key by its name, and verifies what it has signed. */
+  /**
+   * Exchanges the code for tokens. The client library finds the key by its id and verifies the signature of the ID
+   * token.
+   */
   function redeemed(person: Person, library: oidc.Configuration): Promise<Tokens> {
     return oidc.authorizationCodeGrant(library, new URL(person.seen.url), {
       idTokenExpected: true,

@@ -1,4 +1,6 @@
-/** Holds oidc-provider with the current keys, and creates it anew when they change. */
+/**
+ * Holds an instance of oidc-provider with the current keys, and replaces it by a new instance when the keys change.
+ */
 import type { Provider } from "oidc-provider";
 import type { LiveUpdates } from "../../../actors/runtime/bus/live.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
@@ -6,7 +8,7 @@ import { makeProvider } from "./make-provider.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 import { loadKeys, type ServerKeys } from "./signing-keys.ts";
 
-/** How often a gateway reloads the keys, in case it missed a live update. */
+/** Interval at which a gateway reloads the keys, in case it has missed a live update. */
 export const KEYS_CHECK_MS = 5 * 60_000;
 
 interface Current {

@@ -1,4 +1,6 @@
-/** Creates oidc-provider with actors as its storage, corrected answers, and a log of failures. */
+/**
+ * Creates an instance of oidc-provider that stores its records in actors, corrects its answers and logs its failures.
+ */
 import type { EventEmitter } from "node:events";
 import type { KoaContextWithOIDC } from "oidc-provider";
 import { withOAuthErrors } from "../library/oauth-errors.ts";
@@ -19,7 +21,7 @@ export function makeProvider(parts: ProviderParts, keys: ServerKeys): Provider {
   provider.on("server_error", (context, error) => {
     logger.error({ err: error, route: context.oidc?.route }, "authorization server failed");
   });
-  // Errors that no handler of oidc-provider caught.
+  // Logs the errors that no handler of oidc-provider caught.
   const uncaught: EventEmitter = provider;
   uncaught.on("error", (error) => {
     logger.error({ err: error }, "authorization server failed");

@@ -24,10 +24,10 @@ export const ID_TOKEN_MS = 3_600_000;
 /** Time in which a person must sign in and decide. */
 export const INTERACTION_MS = 10 * 60_000;
 
-/** The pages that continue an authorization request. */
+/** Paths of the pages on which the person continues an authorization request. */
 const INTERACTION_PATHS = { login: "/login", consent: "/oauth2/consent" } as const;
 
-/** Every token here belongs to a user, which the types of oidc-provider leave open. */
+/** Every token of this server belongs to a user. The types of oidc-provider allow tokens without a user. */
 type GrantedToken = { clientId: string; accountId: string; grantId: string };
 
 /** The settings of oidc-provider: the features in use, and the callbacks into our code. */
@@ -46,7 +46,8 @@ export function configuration(parts: ProviderParts, { jwks, secret }: ServerKeys
     renderError: async (context, out) => pages.error(context, out),
     loadExistingGrant: (context) => consents.grantFor(context),
     findAccount: findAccount(consents),
-    // Browsers send Origin with a POST of our own pages too. The console tries a client out with its own credentials.
+    // Decides which origins may use a client's credentials. Our own origin may: browsers send Origin also with a POST
+    // of our own pages, and the console can test a client with the client's credentials.
     clientBasedCORS: (context, origin, client) =>
       origin === ownOrigin ||
       (context.oidc.route !== "introspection" &&
@@ -72,12 +73,14 @@ const PROTOCOL = {
     jwks: "/.well-known/jwks.json",
   },
   extraClientMetadata: { properties: ["registration"] },
-  // oidc-provider runs this after it has checked the redirect URI and PKCE, so the client receives the refusal.
+  // oidc-provider runs this check after it has verified the redirect URI and PKCE, so a refusal can be sent to the
+  // client.
   extraParams: { checked: checkRequest } as NonNullable<Configuration["extraParams"]>,
   pkce: { required: (_context, client) => client.clientAuthMethod === "none" },
   issueRefreshToken: async (_context, client) => client.grantTypeAllowed("refresh_token"),
   rotateRefreshToken: () => true,
-  // A grant outlives the session in which it began: its client works while the person is away.
+  // A grant stays valid after the session in which it began has ended: the client also works while the person is
+  // away.
   expiresWithSession: async () => false,
 } satisfies Configuration;
 
@@ -154,7 +157,8 @@ function findAccount(consents: Consents): NonNullable<Configuration["findAccount
   return async (context, sub, token) => {
     if (token && !(await consents.stillAllowed(context, sub, token.grantId))) return undefined;
     const email = () => emailOf(context, token?.grantId);
-    // Nobody verifies addresses here. A client must not treat one as proof of who owns the mailbox.
+    // The server does not verify e-mail addresses. So `email_verified` is false, and a client must not use the
+    // address as proof of who owns the mailbox.
     const claims = async () => ({ sub, email: email(), email_verified: false });
     return { accountId: sub, claims };
   };

@@ -14,9 +14,9 @@ export interface ProviderParts {
   now: () => number;
   /** Records the responses to introspections. */
   introspections: Pick<KnownIntrospections, "record">;
-  /** Counts failed authentications of programs. The login guard counts those of people. */
+  /** Counts failed authentications of programs. The login guard counts failed sign-ins of people. */
   failed: FailedAuthentications;
-  /** Pages for a person; each sets the answer's body. */
+  /** Functions that render pages for a person. Each sets the body of the answer. */
   pages: {
     /** `target` is the address of the page's continue link. */
     error(context: KoaContextWithOIDC, error: ErrorOut, target?: URL): void;

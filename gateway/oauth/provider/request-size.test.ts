@@ -60,7 +60,7 @@ describe("size of requests to the authorization server", function () {
     const nonce = "n".repeat(TOKEN_REQUEST_BYTES_MAX - rest);
     await ask({ nonce: `${nonce}n` });
     expect(error()).to.equal("invalid_request");
-    // The parameters in stored form, not as sent.
+    // The limit counts the stored form of the parameters (escaped JSON), which is larger than the sent form.
     await ask({ nonce: '"'.repeat(TOKEN_REQUEST_BYTES_MAX / 2) });
     expect(error()).to.equal("invalid_request");
     await ask({ nonce });

@@ -4,7 +4,10 @@ import { LOGOUT_TEXT_CHARS_MAX } from "../../../schemas/account/limits.ts";
 import { errors } from "../library/oidc-library.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 
-/** Bytes that a request adds to a token's record: nonce, scopes, challenge and address. The server adds the rest. */
+/**
+ * Limits the bytes that a request adds to the record of a token: nonce, scopes, challenge and address. The server
+ * adds the other fields.
+ */
 export const TOKEN_REQUEST_BYTES_MAX = 6 * 1024;
 
 /** Limits the parameters that are stored with each token of the request. */
@@ -23,7 +26,10 @@ export function isShortLogout({ oidc }: KoaContextWithOIDC): boolean {
   return typeof state !== "string" || state.length <= LOGOUT_TEXT_CHARS_MAX;
 }
 
-/** Shows a page instead of throwing an error: on an error oidc-provider first stores what it has read. */
+/**
+ * Refuses a sign-out request that is too large with a page. It throws no error, because oidc-provider would first
+ * store what it has read of the request.
+ */
 export function refuseLogout(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
   const { session } = context.oidc;
   if (session) Object.assign(session, { state: undefined });

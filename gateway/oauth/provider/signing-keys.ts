@@ -38,7 +38,10 @@ async function offer(actors: ActorClient, after: string | null): Promise<OAuthKe
   return actors.call(oauthKeys, OAUTH_KEYS_KEY, "offer", { after, key, secret });
 }
 
-/** Puts the signing key first: the newest key that clients had KEY_LEAD_MS to fetch. */
+/**
+ * Returns the keys with the signing key first: the newest key that has existed for KEY_LEAD_MS, so that clients have
+ * fetched it. If there is none, it is the oldest key.
+ */
 function arranged({ signing, secret }: OAuthKeys, now: number): ServerKeys {
   const [first] = signing;
   const seen = signing.filter((key) => key === first || now - key.createdAt >= KEY_LEAD_MS);

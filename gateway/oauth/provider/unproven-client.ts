@@ -4,10 +4,10 @@ import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
 import { interactionPolicy } from "../library/oidc-library.ts";
 
 /**
- * RFC 8252 section 8.6: a client without proof of identity needs consent each time, because another app may use its id.
- * An https redirect URI is proof; a custom scheme, which any app can claim, is none. Consent for a loopback address is
- * remembered: any local program could also read the client's tokens. The command line is excepted, because its id is
- * public and the same everywhere.
+ * RFC 8252 section 8.6: a client that cannot prove its identity needs consent each time, because another app may use
+ * its id. An https redirect URI proves the identity. A custom scheme does not, because any app can claim it. Consent
+ * for a loopback address is remembered, because another local program could read the client's tokens anyway. The
+ * command line always needs consent, because its id is public and the same on every platform.
  */
 export function unprovenClientCheck() {
   const { Check } = interactionPolicy;

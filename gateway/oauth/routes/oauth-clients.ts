@@ -169,7 +169,7 @@ const LIST_OAUTH_SCOPES = {
 
 interface ClientParts {
   actors: ActorClient;
-  /** The longest pause between two DNS lookups of a domain, and the time after which they stop. */
+  /** `pollMs` is the longest pause between two DNS lookups of a domain. After `windowMs` the lookups stop. */
   pace: { pollMs: number; windowMs: number };
 }
 
@@ -249,7 +249,7 @@ async function findClients(actors: ActorClient, clientIds: readonly string[], ac
   return found.filter((client) => client !== undefined);
 }
 
-/** Undefined when it is being made, or was deleted a moment ago. */
+/** Resolves to undefined if the client is still being created or was just deleted. */
 async function findClient(actors: ActorClient, clientId: string, accountId: string) {
   try {
     return wireClient(clientId, await actors.call(oauthClient, clientId, "get", { accountId }));
@@ -316,7 +316,10 @@ function listChanges({ actors }: ClientParts) {
   };
 }
 
-/** People of other accounts are no business of this one, so a public client's are not listed. */
+/**
+ * Lists the members of this account who allowed the client. People of other accounts who use a public client are not
+ * listed, to protect their privacy.
+ */
 function listAllowances({ actors }: ClientParts) {
   return async ({ caller: { accountId, permissions }, parameters }: OfClient) => {
     const { client_id: clientId } = parameters;
@@ -332,7 +335,7 @@ function listAllowances({ actors }: ClientParts) {
   };
 }
 
-/** How many other accounts a person has is no business of this one. */
+/** Shows whether the consent includes this account. It does not show how many other accounts the person chose. */
 const wireConsent = (
   { scopes, rejectedScopes, accountIds }: DeepReadonly<Consent>,
   accountId: string,

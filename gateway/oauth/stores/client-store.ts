@@ -1,4 +1,4 @@
-/** The store of clients, as they are registered now. */
+/** The store of clients with their current registration. */
 import type { Adapter } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { findClient } from "../clients/find-client.ts";
@@ -10,15 +10,15 @@ import { readTokenText } from "../tokens/token-text.ts";
 import { findToken } from "./find-token.ts";
 import { type StoreParts, store } from "./library-store.ts";
 
-/** The parameter with the code or token that each kind of grant uses up. */
+/** For each grant type, the parameter with the code or token that the request uses up. */
 const TEXT_OF: Record<string, string | undefined> = {
   authorization_code: "code",
   refresh_token: "refresh_token",
 };
 
 /**
- * Looks the client's code or token up in parallel with the client, which saves a round trip. A client that fails to
- * authenticate learns nothing about the token.
+ * Starts the lookup of the code or token in parallel with the lookup of the client, which saves a round trip. A
+ * client that fails to authenticate learns nothing about the token.
  */
 export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapter {
   return store({
@@ -28,7 +28,7 @@ export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapte
       const text =
         route === "token" && params ? params[TEXT_OF[String(params.grant_type)] ?? ""] : "";
       const address = typeof text === "string" ? readTokenText(text) : undefined;
-      // The next caller of `findToken` receives the failure.
+      // Errors are ignored here: the next caller of `findToken` gets the same promise and its error.
       if (address) findToken(actors, address).catch(() => {});
       return clientOf(actors, id);
     },

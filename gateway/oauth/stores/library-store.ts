@@ -1,4 +1,4 @@
-/** The form of a store for one model of oidc-provider, and functions that all stores use. */
+/** Makes the store of one model of oidc-provider, and holds functions that all stores use. */
 import type { Adapter, AdapterPayload } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";

@@ -34,7 +34,7 @@ export function isCodeGood(client: ClientMetadata, record: Record<string, unknow
   return isAmong(client.redirect_uris, redirectUri) && !lacksProof(client, codeChallenge);
 }
 
-/** Removes the redirect address if the client is no longer registered for it. */
+/** Removes the redirect address of a sign-out if the client is no longer registered for this address. */
 export async function stillLeading(
   actors: ActorClient,
   logout: PendingLogout,

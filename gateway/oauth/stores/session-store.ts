@@ -7,7 +7,10 @@ import { recordsOf } from "../library/request-records.ts";
 import { type StoreParts, seconds, store, unlessUnknown } from "./library-store.ts";
 import { stillLeading } from "./registration-check.ts";
 
-/** Pages open sessions. oidc-provider reads them, and stores a sign-out that awaits confirmation. */
+/**
+ * Returns the store of sessions for oidc-provider. Our pages open the sessions. oidc-provider reads them, and stores
+ * a sign-out that awaits confirmation.
+ */
 export function sessionStore({ actors }: Pick<StoreParts, "actors">): Adapter {
   return store({
     async find(text) {

@@ -1,6 +1,6 @@
 /**
- * The store of codes and tokens. oidc-provider reads a token, marks it used and writes the next ones in separate
- * steps. This store collects these steps and sends one message to the grant, so that they succeed or fail together.
+ * The store of codes and tokens. In separate steps, oidc-provider reads a token, marks it as used and writes the new
+ * tokens. This store collects these steps and sends one message to the grant, so that they succeed or fail together.
  */
 import assert from "node:assert/strict";
 import type { Adapter, AdapterPayload } from "oidc-provider";
@@ -31,7 +31,8 @@ export function tokenStore(
       const { grantId } = address;
       const found = await findToken(actors, address);
       if (!found) {
-        // A repeated introspection or revocation is answered after every gateway knows that the token has ended.
+        // If the token has ended, make its grant notify all gateways again before this request is answered. The first
+        // notification may have been lost.
         await actors.call(oauthGrant, grantId, "tellAgain", {});
         return undefined;
       }
@@ -60,7 +61,8 @@ export function tokenStore(
             .filter((id) => held.has(id))
             .join(" "),
         }),
-        // The library looks at the time before it looks whether it was used, and that would hide a replay.
+        // oidc-provider checks the expiry before it checks whether the token was used. So a used token is returned as
+        // unexpired; otherwise its replay would stay unnoticed.
         exp: seconds(token.used ? now() + 60_000 : token.expiresAt),
         ...(token.used && { consumed: seconds(now()) }),
       };
@@ -89,7 +91,7 @@ export function tokenStore(
     },
 
     async revokeByGrantId(grantId) {
-      // RFC 7009 section 2.1: a client that gives back an access token keeps its refresh token.
+      // RFC 7009 section 2.1: when a client revokes an access token, its refresh token stays valid.
       const { oidc } = Provider.ctx ?? {};
       if (oidc?.route === "revocation" && oidc.entities.AccessToken) return;
       await revoke(actors, grantId);
@@ -98,8 +100,9 @@ export function tokenStore(
 }
 
 /**
- * RFC 9700 section 4.14.2. The check is here, after the client has authenticated. oidc-provider would first compare the
- * requested scope with that of a token whose record is no longer stored.
+ * Returns whether the client sends a refresh token that it has used before (RFC 9700 section 4.14.2). The check runs
+ * here, after the client has authenticated. oidc-provider would first compare the requested scope with the scope of
+ * the used token, whose record is no longer stored.
  */
 function isReplay({ kind }: TokenAddress, { grant, token }: FoundToken): boolean {
   const { oidc } = Provider.ctx ?? {};
@@ -107,7 +110,7 @@ function isReplay({ kind }: TokenAddress, { grant, token }: FoundToken): boolean
   return kind === "refresh" && token.used && oidc?.route === "token" && isOwn;
 }
 
-/** A grant begins with its code: neither is there without the other. */
+/** Opens a grant together with its code in one call, so that neither exists without the other. */
 async function openGrant(
   actors: ActorClient,
   { grantId }: TokenAddress,
@@ -118,13 +121,13 @@ async function openGrant(
   if (!grant || email === undefined) throw new Error("Cannot open grant: there is no consent");
   const [clientId, userId] = [String(payload.clientId), String(payload.accountId)];
   await actors.call(oauthGrant, grantId, "open", { ...grant, clientId, userId, email, ...begun });
-  // Mail delivers this too. The call makes the grant revocable as soon as the client has its code.
+  // The grant also sends this by mail. The call makes the grant revocable before the client has its code.
   await actors.call(grantList, userId, "addGrant", { clientId, grantId });
 }
 
 /**
- * Waits until both tokens are known: oidc-provider writes the access token first for a code, last for a refresh
- * token.
+ * Collects the new tokens and stores them when it has both. oidc-provider writes the access token first when it
+ * redeems a code, and last when it uses a refresh token.
  */
 async function keepToken(
   actors: ActorClient,
@@ -143,7 +146,7 @@ async function keepToken(
   throw new errors.InvalidGrant("it was used already");
 }
 
-/** Uses the code or refresh token up and stores the new tokens, in one message. */
+/** Marks the code or refresh token as used and stores the new tokens, in one message. */
 function exchangeToken(
   actors: ActorClient,
   { kind, grantId, hash }: TokenAddress,
@@ -157,7 +160,7 @@ function exchangeToken(
   return actors.call(oauthGrant, grantId, "refresh", { refreshHash: hash, access, refresh });
 }
 
-/** Reports a code or token that another request has used, or that has ended, as `invalid_grant`. */
+/** Converts the actor's refusal of an unknown or ended code or token to the OAuth error `invalid_grant`. */
 async function orInvalidGrant<T>(calling: Promise<T>): Promise<T> {
   try {
     return await calling;
@@ -167,7 +170,7 @@ async function orInvalidGrant<T>(calling: Promise<T>): Promise<T> {
   }
 }
 
-/** Leaves out the fields that the token's address or its grant already hold. */
+/** Returns the token in its stored form, without the fields that the token's address or its grant already contain. */
 function tokenOf({ hash }: TokenAddress, payload: AdapterPayload, expiresAt: number): GrantToken {
   const { jti: _text, grantId: _grant, accountId: _user, clientId: _client, ...record } = payload;
   delete record.exp;

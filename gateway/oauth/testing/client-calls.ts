@@ -1,4 +1,6 @@
-/** The requests of a client's program to the authorization server through any gateway, and a public client. */
+/**
+ * Requests to the authorization server as a client's program sends them, through any gateway; and a public client.
+ */
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import {
@@ -12,7 +14,7 @@ import {
 export interface Sent {
   by: TestClient;
   gateway?: number;
-  /** Sent in the place of a basic Authorization. */
+  /** Headers that replace the basic `Authorization` header. */
   headers?: Record<string, string>;
 }
 
@@ -53,7 +55,7 @@ export class ClientCalls {
     return this.post("token", { grant_type: "refresh_token", refresh_token: token, ...more }, sent);
   }
 
-  /** The statuses of the REST API and of userinfo, at every gateway. */
+  /** Returns the statuses of a REST request and a userinfo request with this token, at every gateway. */
   async opened(token: string): Promise<number[]> {
     const statuses = this.#world.urls.map(async (url, gateway) => {
       const headers = { Authorization: `Bearer ${token}` };
@@ -90,7 +92,7 @@ export async function authorize(
   return new URL(person.seen.url).searchParams;
 }
 
-/** One whose domain has vouched for it. */
+/** Makes the client public: its domain is verified first. */
 export async function makePublic(
   world: OAuthWorld,
   changes: Record<string, unknown> = {},
@@ -114,6 +116,6 @@ export async function makePublic(
 export function wayBack(page: string): URLSearchParams {
   const [, href = ""] = /<a href="([^"]*)">Go back to <strong>/.exec(page) ?? [];
   const { search, hash } = new URL(href.replaceAll("&amp;", "&"));
-  // Errors of the implicit flow are in the fragment.
+  // In the implicit flow, errors are in the fragment of the address instead of the query.
   return new URLSearchParams(search || hash.slice(1));
 }

@@ -48,14 +48,14 @@ export const OAUTH_ACTORS = [
 
 export interface OAuthWorld {
   bus: BusActors;
-  /** One address for each gateway; all name the first as issuer. */
+  /** The addresses of the gateways. All gateways name the first address as issuer. */
   urls: string[];
   accountId: string;
   token: string;
   /** The account's creator. */
   owner: { email: string; password: string };
   logs: string[];
-  /** The REST API, with the first account's token or another. */
+  /** Sends a request to the REST API with the first account's token or with another token. */
   api(
     path: string,
     asked?: { method?: string; json?: unknown; token?: string; gateway?: number },
@@ -81,7 +81,7 @@ export async function oauthWorld({
 }: {
   gateways?: number;
   config?: Partial<GatewayConfig>;
-  /** Filters the notifications of a gateway, to lose some. */
+  /** Wraps the live updates of a gateway, so that a test can drop some of them. */
   hear?: (live: LiveUpdates, gateway: number) => LiveUpdates;
 } = {}): Promise<OAuthWorld> {
   const bus = await busActors({ actors: OAUTH_ACTORS });
@@ -179,18 +179,21 @@ export interface Seen {
   text: string;
 }
 
-/** Follows redirects, keeps cookies, fills in forms; stops where an address is not the gateway's. */
+/**
+ * A person with a browser: it follows redirects, keeps cookies and submits forms. It stops at an address that is not
+ * a gateway's.
+ */
 export class Person {
   readonly #base: string;
   readonly cookies = new Map<string, { value: string; path: string }>();
   seen: Seen = { url: "", status: 0, headers: new Headers(), text: "" };
-  /** Every address it was led over, the last one last. */
+  /** All addresses that the browser has visited, redirects included, the latest last. */
   readonly trail: string[] = [];
-  /** Hears of every answer, redirects among them. */
+  /** Called with every response, redirects included. */
   onAnswer: ((method: string, response: Response) => void) | undefined;
-  /** The address of the browser's network, for gateways that trust a proxy. */
+  /** The IP address of the browser, which gateways that trust a proxy read from the request. */
   from: string | undefined;
-  /** The base URL of the gateway that takes over. */
+  /** The base URL of another gateway, which receives all further requests. */
   through: string | undefined;
 
   constructor(base: string) {
@@ -201,7 +204,10 @@ export class Person {
     return this.#go(new URL(path, this.#base), { method: "GET" });
   }
 
-  /** Sends the page's form (the one with this action, where there are several), ticked as it is but for `changes`. */
+  /**
+   * Submits the form of the page with its present values, except for `changes`. If the page has several forms,
+   * `action` chooses one.
+   */
   async submit(
     changes: Record<string, string | string[]>,
     { action }: { action?: string } = {},
@@ -215,7 +221,7 @@ export class Person {
     return this.#filled(changes, undefined).fields;
   }
 
-  /** Without a form of a page, as another site would. */
+  /** Sends a form that no page of ours contains, as another site would. */
   async post(path: string, fields: Record<string, string>): Promise<Seen> {
     return this.#go(new URL(path, this.#base), {
       method: "POST",

@@ -1,4 +1,4 @@
-/** Verifies OAuth access tokens for the REST API: their current accounts and permissions. */
+/** Verifies OAuth access tokens for the REST API, and returns the accounts and permissions that they give now. */
 
 import type { LiveUpdates } from "../../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -21,9 +21,9 @@ import type { LiveClient } from "../clients/live-client.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
 
-/** How long a token's grant, client and members are cached without a live update. */
+/** How long the grant, client and members of a token are cached if no live update arrives. */
 export const TOKEN_CACHED_MS = 5_000;
-/** Tokens that one gateway remembers. */
+/** Limits the number of tokens that one gateway caches. */
 export const TOKENS_CACHED_MAX = 10_000;
 
 interface Granted {
@@ -56,15 +56,15 @@ export class AccessTokens {
     this.#members = new WatchedCache(options);
   }
 
-  /** Undefined when the text is no access token. */
+  /** Returns the address of the token; undefined if the text is no access token. */
   read(text: string): TokenAddress | undefined {
     const address = readTokenText(text);
     return address?.kind === "access" ? address : undefined;
   }
 
   /**
-   * Resolves to the caller in the requested account. If the token does not open that account, the caller is in another
-   * one. Refuses as `unauthenticated` for every reason.
+   * Resolves to the caller in the requested account. If the token does not give access to that account, it resolves
+   * to the caller in another account of the token. Refuses as `unauthenticated` for every reason.
    */
   async verify(address: TokenAddress, askedId: string | undefined): Promise<Caller> {
     const { grant, scope, expiresAt } = await this.#granted(address);
@@ -74,7 +74,7 @@ export class AccessTokens {
     const opened = members.find(({ accountId }) => accountId === askedId) ?? members[0];
     const scopes = knownScopes(scope).filter((id) => client.scopes.includes(id));
     return {
-      // A token that opens no account is counted, and limited, as its user.
+      // If the token gives access to no account, its requests are counted and limited under the user's id.
       accountId: opened?.accountId ?? grant.userId,
       tokenId: address.grantId,
       permissions: opened ? permissionsIn(opened.member, scopes) : [],
@@ -93,8 +93,8 @@ export class AccessTokens {
   }
 
   /**
-   * Limits an API token that was created with an access token: it opens no more than its client and its person may do
-   * now. Refuses as `unauthenticated` once the grant has ended.
+   * Limits an API token that was created with an access token: it gives no more access than its client and its person
+   * have now. Refuses as `unauthenticated` if the grant has ended.
    */
   async verifyIssued(issued: Caller & { grantId: string }): Promise<Caller> {
     const { grantId, accountId } = issued;
@@ -136,7 +136,7 @@ export class AccessTokens {
     return visibility === "public" || (await this.#memberOf(accountId, userId)) !== undefined;
   }
 
-  /** The accounts that were chosen, and that the person still belongs to. */
+  /** Resolves to the chosen accounts of the grant in which the person is still a member. */
   async #membersOf({ accountIds, userId }: GrantEntry) {
     const members = await Promise.all(accountIds.map((id) => this.#memberOf(id, userId)));
     return accountIds.flatMap((accountId, index) => {
@@ -161,7 +161,7 @@ function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Per
 const permissionsAmong = (scopes: readonly Scope[]) =>
   ALL_PERMISSIONS.filter((id) => scopes.includes(id));
 
-/** Verifies a token again during a long answer. Returns false if it is no longer valid. */
+/** Verifies a token again while a long answer is being sent. Resolves to false if the token is no longer valid. */
 export async function isGood(verifying: () => Promise<boolean>): Promise<boolean> {
   try {
     return await verifying();
@@ -180,5 +180,5 @@ async function orUnknown<T>(calling: Promise<T>): Promise<T> {
   }
 }
 
-/** One message for every reason, so that attackers learn nothing from the difference. */
+/** The error has the same message for every reason, so that attackers learn nothing from a difference. */
 const unknown = () => new ActorError("unauthenticated", "Cannot authenticate: unknown token");

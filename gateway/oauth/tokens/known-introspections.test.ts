@@ -75,7 +75,7 @@ describe("KnownIntrospections", function () {
     post("introspect", { token }, headers);
 
   it("repeats the answer of oidc-provider, with its headers, and calls no actor", async () => {
-    // The first one proves the client, and the second is kept.
+    // The first introspection authenticates the client. The response to the second is cached.
     await introspect();
     const first = await introspect();
     expect(first.body.active).to.equal(true);

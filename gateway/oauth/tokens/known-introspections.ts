@@ -1,6 +1,7 @@
 /**
- * Caches introspection responses for a few seconds, and repeats them without oidc-provider and without calls of actors.
- * A resource server introspects the same token at each request of its client, many times a second.
+ * Caches introspection responses for a few seconds. A repeated introspection is answered from the cache, without
+ * oidc-provider and without calls to actors. A resource server introspects the same token at each request of its
+ * client, many times a second.
  */
 import type { Request, RequestHandler, Response } from "express";
 import type { LiveUpdates } from "../../../actors/runtime/bus/live.ts";
@@ -17,20 +18,20 @@ import { readTokenText } from "./token-text.ts";
 /** A form with a token and a hint has 180 bytes. Larger bodies go to oidc-provider. */
 const FORM_BYTES_MAX = 1_024;
 
-/** A response with `active: true`, and when it expires. */
+/** A cached response with `active: true`, and the time when it expires. */
 interface Known {
   text: string;
   expiresAt: number;
 }
 
-/** Changes with each change of the entity that it stands for. */
+/** A number that changes whenever the client or account changes. */
 interface Version {
   number: number;
-  /** The account that a private client belongs to. */
+  /** The account that owns the client, if the client is private. */
   accountId: string | undefined;
 }
 
-/** oidc-provider has answered the request, and the gateway must not cache the response. */
+/** Thrown if oidc-provider has answered the request itself, and the gateway must not cache the response. */
 class NotKnown extends Error {}
 
 export class KnownIntrospections {
@@ -39,9 +40,12 @@ export class KnownIntrospections {
   readonly #answers: WatchedCache<Known>;
   readonly #clients: WatchedCache<Version>;
   readonly #accounts: WatchedCache<Version>;
-  /** Clients that have authenticated. Others are looked up by oidc-provider alone, which bounds guesses first. */
+  /**
+   * Clients that have authenticated at this gateway. Requests of other clients go to oidc-provider, which limits
+   * guesses before it looks a client up.
+   */
   readonly #proven = new Set<string>();
-  /** Responses of oidc-provider to requests in flight. */
+  /** Responses of oidc-provider to the requests that are being handled. */
   readonly #given = new WeakMap<object, { active?: unknown; exp?: unknown }>();
   #versions = 0;
 
@@ -56,7 +60,7 @@ export class KnownIntrospections {
   }) {
     this.#actors = actors;
     this.#now = now;
-    // As with access tokens of the REST API, a response depends on its grant, its client and the client's members.
+    // A response depends on its grant, its client and the client's members, as an access token of the REST API does.
     const options = { live, now, keptMs: TOKEN_CACHED_MS, entriesMax: TOKENS_CACHED_MAX };
     this.#answers = new WatchedCache(options);
     this.#clients = new WatchedCache(options);
@@ -68,7 +72,10 @@ export class KnownIntrospections {
     this.#given.set(request, body);
   }
 
-  /** `toLibrary` resolves when oidc-provider has answered. */
+  /**
+   * Returns the handler of introspection requests. `toLibrary` passes a request to oidc-provider and resolves when it
+   * has answered.
+   */
   handler(toLibrary: RequestHandler): RequestHandler {
     return async (request, response, next) => {
       const form = await readAhead(request);
@@ -102,7 +109,7 @@ export class KnownIntrospections {
         return;
       }
       answer(response, known.text);
-      // Otherwise the request never ends, and its time limit closes the connection.
+      // Reads the rest of the request. Otherwise it would never end, and its time limit would close the connection.
       request.resume();
     };
   }
@@ -136,7 +143,7 @@ export class KnownIntrospections {
   }
 }
 
-/** Returns the names that a response depends on; undefined for every unusual request. */
+/** Returns the names that a response depends on; undefined if the request is unusual and must go to oidc-provider. */
 function readAsked(request: Request, form: string) {
   const { authorization, origin } = request.headers;
   const [, encoded = ""] = /^Basic ([\w+/]+=*)$/i.exec(authorization ?? "") ?? [];
@@ -145,7 +152,7 @@ function readAsked(request: Request, form: string) {
   const names = [...fields.keys()];
   const isUsual = new Set(names).size === names.length && names.every((name) => USUAL.has(name));
   const address = readTokenText(fields.get("token") ?? "");
-  // The response to a browser has other headers.
+  // A request with an Origin comes from a browser and gets other response headers.
   if (!isUsual || clientId === undefined || address?.kind !== "access" || origin !== undefined) {
     return undefined;
   }
@@ -155,7 +162,7 @@ function readAsked(request: Request, form: string) {
 
 const USUAL = new Set(["token", "token_type_hint"]);
 
-/** Reads a small form, and leaves it in the request. */
+/** Reads a small form, and puts its bytes back into the request for oidc-provider. */
 async function readAhead(request: Request): Promise<string | undefined> {
   const { "content-type": type, "content-length": length } = request.headers;
   const bytes = Number(length);
@@ -168,7 +175,7 @@ async function readAhead(request: Request): Promise<string | undefined> {
   return form.toString();
 }
 
-/** A body that comes in several pieces is left to oidc-provider. */
+/** Waits for the first piece of the body. A body in several pieces is not read here but by oidc-provider. */
 function untilReadable(request: Request): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
@@ -181,7 +188,7 @@ function untilReadable(request: Request): Promise<void> {
 
 const EVENTS = ["readable", "close", "error"];
 
-/** Writes the response as oidc-provider does. */
+/** Writes the cached response with the headers that oidc-provider sends. */
 function answer(response: Response, text: string): void {
   response.writeHead(200, {
     Vary: "Origin",

@@ -1,4 +1,4 @@
-/** Scopes as OAuth writes them, in one text. */
+/** Parses a list of scopes in the form of OAuth: one text, separated by spaces. */
 import { Scope } from "../../../schemas/oauth/scopes.ts";
 
 /** Returns the scopes in the text that exist. */

@@ -1,4 +1,4 @@
-/** Finds out whose a token is: an API token or an OAuth access token, by its look. */
+/** Finds the caller of a token. The form of the text decides whether it is an API token or an OAuth access token. */
 import { apiToken } from "../../../schemas/account/api-token.ts";
 import { readToken } from "../../account/api-token-text.ts";
 import type { FoundToken, Tokens } from "../../account/found-token.ts";

@@ -1,4 +1,7 @@
-/** Codes and tokens as texts: `tl_at_<grant>_<secret>`. The grant finds them, the hash of the whole opens them. */
+/**
+ * Makes and parses the texts of codes and tokens: `tl_at_<grant>_<secret>`. The grant's id finds the actor that
+ * stores the token. The hash of the whole text proves that the caller has the token.
+ */
 import { randomBytes } from "node:crypto";
 import type { TokenKind } from "../../../schemas/oauth/oauth-grant.ts";
 import { sha256 } from "../../http/sha256.ts";
@@ -25,7 +28,7 @@ export function newTokenText(kind: TokenKind, grantId: string): string {
   return `${PREFIXES[kind]}${grantId}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 }
 
-/** Undefined if the text is not a token of this platform. */
+/** Parses the text of a code or token. Returns undefined if the text is not from this platform. */
 export function readTokenText(text: string): TokenAddress | undefined {
   const [, prefix = "", grantId] = TOKEN.exec(text) ?? [];
   const kind = KINDS.get(prefix);

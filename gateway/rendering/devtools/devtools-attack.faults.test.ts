@@ -155,7 +155,7 @@ describe("DevTools session against raw commands", () => {
       `{ const link = document.createElement("a"); link.href = "data:application/zip;base64,AAAA"; link.download = "a.zip"; document.body.append(link); link.click(); }`,
       sessionId,
     );
-    // The browser says that it refused, so nothing comes later.
+    // Waits until the browser reports that it cancelled the download. After that no file can be created.
     const canceled = () =>
       cdp.events.some(
         ({ method, params }) => method.endsWith(".downloadProgress") && params.state === "canceled",
@@ -313,7 +313,7 @@ describe("DevTools session against raw commands", () => {
   });
 });
 
-/** Returns the text of the page after a redirect of an intercepted request. */
+/** Answers an intercepted request with a redirect to `to`, and returns the HTML of the page afterwards. */
 async function redirected(cdp: RawCdp, sessionId: string, to: string): Promise<string> {
   cdp.onEvent = ({ method, params: { requestId } }) => {
     if (method !== "Fetch.requestPaused") return;
@@ -341,7 +341,7 @@ async function continued(cdp: RawCdp, sessionId: string, to: string): Promise<vo
   await cdp.call("Fetch.disable", {}, sessionId);
 }
 
-/** Users of the processes of browsers that this process started. */
+/** Returns the users of the browser processes that the process `parent` started. */
 async function ownersOf(parent: number): Promise<Set<number>> {
   const owners = new Set<number>();
   for (const name of (await readdir("/proc")).filter((one) => /^\d+$/.test(one))) {

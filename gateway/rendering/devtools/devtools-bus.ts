@@ -1,7 +1,10 @@
-/** The operations of the bus that DevTools sessions use. The gateway role makes them from its connection. */
+/** The operations of the bus that DevTools sessions need. The gateway role implements them on its connection. */
 
 export interface DevtoolsBus {
-  /** `nobody`: no process listens on that subject. `silence`: one may have received the request. */
+  /**
+   * `nobody`: no process subscribes to that subject. `silence`: no response arrived in time, but a process may have
+   * received the request.
+   */
   ask(
     subject: string,
     payload: string,

@@ -73,7 +73,7 @@ describe("DevTools sessions", function () {
   it("puppeteer begins a session and connects in one step, also under the younger path", async () => {
     const url = `${platform.url.replace(/^http/, "ws")}/browser?keep_alive=60000`;
     const browser = await puppeteerOf(url.replace("browser-rendering", "browser-run"));
-    // On a slow machine the browser's first page may come later than its connection.
+    // On a slow machine the first page of the browser may open after the client has connected.
     const opened = (await browser.pages())[0] ?? (await browser.newPage());
     await opened.goto(page);
     expect(await opened.title()).to.equal("/");
@@ -156,7 +156,7 @@ describe("DevTools sessions", function () {
     const asked = { targetId: target.id, expiresInMs: 600_000 };
     const { body: view } = await platform.ask("POST", `/browser/${id}/live_view`, asked);
     expect(view.options).to.deep.equal({ mode: "tab", guardrails: { mode: "readonly" } });
-    // A second session views the page, as a person would.
+    // A second session opens the live view of the page, as a person would.
     const { body: viewer } = await platform.ask("POST", "/browser");
     const browser = await puppeteerOf(viewer.webSocketDebuggerUrl);
     const watching = await browser.newPage();

@@ -62,7 +62,7 @@ function beginnings(parts: DevtoolsRoutesParts, sessions: DevtoolsSessions) {
       return { result };
     },
     async launch(asked: RouteRequest<unknown, LaunchQuery>, response: Response) {
-      // No session for a client that opens no WebSocket.
+      // Throws if the request is no WebSocket upgrade, before a session is started for it.
       upgradeOf(response);
       const { allowedDomains } = guardrailsOf(response, SessionGuardrails);
       const { accountId } = asked.caller;
@@ -166,7 +166,7 @@ async function open(asked: RouteRequest, response: Response, { parts, ...opening
   });
 }
 
-/** The guardrails in the header of a request, as base64url of JSON. */
+/** Reads the guardrails from a header of the request, which contains base64url of JSON. */
 function guardrailsOf<S extends z.ZodType>({ req }: Response, schema: S): z.output<S> {
   const text = req.get(GUARDRAILS_HEADER);
   const value = text === undefined ? {} : parseJson(Buffer.from(text, "base64url").toString());
@@ -188,7 +188,10 @@ async function pageOf(sessions: DevtoolsSessions, of: SessionOf, id?: string): P
 const unknownTarget = () =>
   new ActorError("not_found", "Cannot find target: the session has none with this id");
 
-/** A socket is open for long, so a revoked token must end it. */
+/**
+ * Returns a check whether the caller's token is still valid. A socket may be open for long, so a revoked token must
+ * close it.
+ */
 function stillGood({ actors, now }: DevtoolsRoutesParts, caller: Caller) {
   return async (): Promise<boolean> => {
     const { accountId, tokenId: id, expiresAt = Number.POSITIVE_INFINITY } = caller;

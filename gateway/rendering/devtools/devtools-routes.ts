@@ -1,4 +1,4 @@
-/** The REST routes of DevTools sessions. Their JSON is bare, as the public API's clients read it. */
+/** The REST routes of DevTools sessions. Their JSON has no envelope, as clients of the public API expect. */
 
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
@@ -37,7 +37,7 @@ const WRITES = {
 } as const;
 const OF_SESSION = { parameters: SessionPath } as const;
 const OF_TARGET = { parameters: TargetPath } as const;
-/** A WebSocket: what it says is the DevTools protocol. */
+/** The declaration of routes that open a WebSocket for the DevTools protocol. */
 const SOCKET = {
   answer: {
     mediaType: "application/json",

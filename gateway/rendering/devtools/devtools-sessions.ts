@@ -1,4 +1,7 @@
-/** The DevTools sessions of all accounts, as a gateway reaches them: their rows, and the workers that run them. */
+/**
+ * Access of a gateway to the DevTools sessions of all accounts: to their stored rows, and to the workers that run
+ * them.
+ */
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -25,10 +28,10 @@ import type { WireSession, WireTarget } from "../../../schemas/rendering/http/de
 import { sha256 } from "../../http/sha256.ts";
 import type { DevtoolsBus } from "./devtools-bus.ts";
 
-/** A browser starts in 0.2 s; a loaded machine takes longer. */
+/** Timeout for starting a session. A browser usually starts in 0.2 s, on a loaded machine later. */
 const OPEN_MS_MAX = 30_000;
 const ASK_MS_MAX = 10_000;
-/** A listing does not wait long for a worker. */
+/** Timeout for the state of a session, short so that a list is not delayed by one worker. */
 const STATE_MS_MAX = 2_000;
 
 export interface DevtoolsParts {
@@ -54,7 +57,7 @@ export class DevtoolsSessions {
     this.#parts = parts;
   }
 
-  /** Begins a session, and resolves with its id when clients can connect. */
+  /** Starts a session. Resolves to its id when clients can connect. */
   async begin(
     accountId: string,
     { keepAliveMs, allowedDomains }: Pick<OpenSession, "keepAliveMs" | "allowedDomains">,
@@ -70,7 +73,7 @@ export class DevtoolsSessions {
     try {
       await this.#askOf(DEVTOOLS_OPEN, of, OPEN_MS_MAX);
     } catch (error) {
-      // A worker that answers too late finds the session ended.
+      // Ends the session, so that a worker which starts it too late closes it again.
       await actors.call(devtoolsSessions, accountId, "end", { id, reason: "NotStarted" });
       if (error === NOBODY) throw full();
       throw error;
@@ -78,7 +81,7 @@ export class DevtoolsSessions {
     return { accountId, id };
   }
 
-  /** Asks the worker of a running session. Refuses as `not_found` where there is none any more. */
+  /** Sends a request to the worker of a running session. Refuses with `not_found` if the session has ended. */
   async ask<R extends SessionRequest>(
     of: SessionOf,
     request: R,
@@ -91,7 +94,7 @@ export class DevtoolsSessions {
     return schema.parse(reply) as SessionReplies[R["ask"]];
   }
 
-  /** Ends a session; `closed` where it had ended before. */
+  /** Ends a session. Returns `closed` if it had already ended. */
   async end(of: SessionOf): Promise<"closing" | "closed"> {
     const row = await this.#row(of);
     if (row.ended) return "closed";
@@ -112,7 +115,7 @@ export class DevtoolsSessions {
     return await this.#shown(of, await this.#row(of));
   }
 
-  /** The session's targets, each with a live view where that is asked for. */
+  /** Returns the session's targets. If `liveViewMs` is set, each page gets a live view. */
   async targets(of: SessionOf, liveViewMs: number | undefined): Promise<WireTarget[]> {
     const targets = await this.ask(of, { ask: "targets" });
     return await Promise.all(targets.map((target) => this.wireTarget(of, target, liveViewMs)));
@@ -135,7 +138,7 @@ export class DevtoolsSessions {
     };
   }
 
-  /** Makes an address that shows a page until it expires. Only its hash is stored. */
+  /** Creates an address that shows a page until the address expires. Only a hash of its token is stored. */
   async addLiveView(
     of: SessionOf,
     targetId: string,
@@ -167,7 +170,7 @@ export class DevtoolsSessions {
       return await this.#askOf(sessionSubject(of.id), request, timeoutMs);
     } catch (error) {
       if (error !== NOBODY) throw error;
-      // Before its worker has reported it, the session may be about to start.
+      // No process subscribes, but the worker has not reported the session yet. So the session may still be starting.
       if (!row.isRunning) throw new ActorError("unavailable", "Cannot use session: it is starting");
       const lost = { id: of.id, reason: "WorkerLost" } as const;
       await this.#parts.actors.call(devtoolsSessions, of.accountId, "end", lost);
@@ -187,7 +190,7 @@ export class DevtoolsSessions {
     throw new ActorError(answer.refusal.code, answer.refusal.message);
   }
 
-  /** A session whose worker is gone is shown as ended. */
+  /** Returns a session in its wire shape. If the worker of a session is gone, the session is shown as ended. */
   async #shown(of: SessionOf, row: Row): Promise<WireSession> {
     const common = { sessionId: of.id, startTime: row.startedAt };
     if (row.ended) {
@@ -208,7 +211,7 @@ export class DevtoolsSessions {
       };
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
-      // The session has ended meanwhile, or is ending.
+      // The session has ended meanwhile, or is just ending, so its row is read again.
       const now = await this.#row(of);
       if (now.ended) return await this.#shown(of, now);
       return { ...common, ...this.#running(of, row) };

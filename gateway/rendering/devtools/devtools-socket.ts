@@ -1,4 +1,7 @@
-/** One WebSocket of a DevTools session: carries its frames to the session's worker and back, at the reader's pace. */
+/**
+ * One WebSocket of a DevTools session. Forwards its frames to the session's worker and back, no faster than the
+ * receiver reads.
+ */
 import { randomBytes } from "node:crypto";
 import type { Response } from "express";
 import type { WebSocket } from "ws";
@@ -9,13 +12,16 @@ import { upgradeOf } from "../../http/upgrade-requests.ts";
 import type { DevtoolsBus, Link } from "./devtools-bus.ts";
 import type { DevtoolsSessions, SessionOf } from "./devtools-sessions.ts";
 
-/** Bytes of a client that its worker has not taken. Past it the gateway stops reading the socket. */
+/**
+ * Maximum bytes of a client that its worker has not processed yet. Above this limit the gateway stops reading the
+ * socket.
+ */
 const UNTAKEN_BYTES_MAX = 1024 * 1024;
-/** A client that is gone without a word is noticed after two of these. */
+/** Interval between pings. A client that disappears without closing its socket is detected after two intervals. */
 const PING_MS = 15_000;
 /** The close code of a client whose token was revoked, or whose address has expired. */
 const NO_LONGER_VALID = 4_401;
-/** Ids and names around a message of the browser. */
+/** Bytes of ids and names that a message of the browser may have in addition to its content. */
 const FRAME_BYTES_MORE = 64 * 1024;
 
 export interface SocketOf {
@@ -24,13 +30,16 @@ export interface SocketOf {
   of: SessionOf;
   targetId?: string | undefined;
   isReadOnly: boolean;
-  /** Whether its token or address is still good. */
+  /** Whether the client's token or live view address is still valid. */
   isStillGood: () => Promise<boolean>;
-  /** When the socket ends whatever it does. */
+  /** Time after which the socket is closed in any case. */
   endsInMs?: number;
 }
 
-/** Connects the client of this request to the session. Rejects where that refuses, before there is a WebSocket. */
+/**
+ * Connects the client of this request to the session. If the session refuses the client, rejects before the WebSocket
+ * is opened.
+ */
 export async function openSocket(response: Response, parts: SocketOf): Promise<void> {
   const upgrade = upgradeOf(response);
   const { sessions, bus, of, targetId, isReadOnly } = parts;
@@ -47,7 +56,7 @@ export async function openSocket(response: Response, parts: SocketOf): Promise<v
       void opened.promise.then((socket) => socket.close(code, reason.slice(0, 120)));
     },
   });
-  // The client may leave before there is a WebSocket that tells so.
+  // The client may disconnect before its WebSocket exists, which would then report no close.
   response.req.socket.once("close", () => link.end("the client left"));
   try {
     const asked = { ask: "connect", link: id, isReadOnly } as const;
@@ -84,7 +93,7 @@ function carry(
     isAlive = true;
   });
   const pings = setInterval(() => {
-    // A paused socket is not read, so its pongs are not seen.
+    // A paused socket is not read, so its pongs are not received. It must not be terminated for that.
     if (!isAlive && !socket.isPaused) return socket.terminate();
     isAlive = false;
     socket.ping();
@@ -100,7 +109,7 @@ function carry(
   });
 }
 
-/** Resolves when the frame is on its way, or its client is gone. */
+/** Resolves when the frame was sent, or when the client is gone. */
 function write(socket: WebSocket, frame: Buffer): Promise<void> {
   return new Promise((resolve) => {
     socket.send(frame, { binary: false }, () => resolve());

@@ -1,4 +1,4 @@
-/** The page of a live view, which shows a page of a session to the holder of its address. */
+/** The web page of a live view. It shows a page of a session to everyone who has its address. */
 import { createHash } from "node:crypto";
 import { type Response, Router } from "express";
 import { z } from "zod";
@@ -15,7 +15,7 @@ const Query = z.looseObject({
   token: z.string().regex(/^[\w-]{43}$/, "Expected the complete address of a live view"),
 });
 
-/** Answers `/live-view/{account_id}/{session_id}?token=`, and its WebSocket below `/socket`. */
+/** Returns the router for `/live-view/{account_id}/{session_id}?token=` and for its WebSocket below `/socket`. */
 export function liveViewRouter(parts: DevtoolsParts): Router {
   const sessions = new DevtoolsSessions(parts);
   const router = Router({ caseSensitive: true });
@@ -85,7 +85,7 @@ const PAGE = `<!doctype html>
 
 const hash = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-/** The page loads nothing, and connects to its own origin alone. */
+/** The content security policy. The page loads nothing, and may connect only to its own origin. */
 const POLICY = [
   "default-src 'none'",
   `script-src ${hash(SCRIPT)}`,

@@ -14,7 +14,10 @@ interface Protocol {
 
 let offered: Protocol | undefined;
 
-/** The protocol as the package describes it that the driver is tested with; read at the first call. */
+/**
+ * Returns the protocol as described by the package with which puppeteer is tested. The files are read at the first
+ * call.
+ */
 export function offeredProtocol(): Protocol {
   offered ??= read();
   return offered;

@@ -145,7 +145,7 @@ function readResult({ actors, jobs }: JobRouteParts) {
   };
 }
 
-/** Text in another form is no job id. */
+/** Parses a job id. Text in any other form cannot be the id of a job, so it is refused. */
 function idOf({ job_id }: JobPath): string {
   const { success, data } = Id.safeParse(job_id);
   if (success) return data;

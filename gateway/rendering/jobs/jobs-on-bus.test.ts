@@ -137,7 +137,7 @@ describe("rendering jobs on the bus", function () {
       return !["queued", "running"].includes(result.status) && result;
     });
   const webhook = () => ({ url: `http://127.0.0.2:${receiver.port}/hook`, secret: SECRET });
-  /** Resolves to the event about a job, once it has arrived with a valid signature. */
+  /** Resolves to the event about a job when its webhook has arrived with a valid signature. */
   const eventOf = (id: string) =>
     until("the webhook has come", () => {
       const found = got.find(({ body }) => body.includes(id));
@@ -150,7 +150,8 @@ describe("rendering jobs on the bus", function () {
     bus.bus.subjectsOf(RENDER_JOBS_STORE.stream, objectSubjects("*").all[0] ?? "");
 
   it("prints a PDF, keeps it byte for byte, and posts a signed webhook", async () => {
-    // Within the cache time, the same request gets the same response, so the test can compare the bytes.
+    // Within the cache time, the job gets the same response as the synchronous call, so the test can compare the two
+    // PDFs.
     const html = `<title>Kept</title><p>${"a large request ".repeat(20_000)}`;
     const now = await ask("/pdf?cacheTTL=600", "POST", { html });
     const id = await start("pdf?cacheTTL=600", { html, webhook: webhook() });
@@ -169,7 +170,7 @@ describe("rendering jobs on the bus", function () {
     await until("the job knows that its webhook has arrived", async () => {
       return (await ask(`/jobs/${id}`)).body.result.webhook.status === "arrived";
     });
-    // Only the result of its objects is left.
+    // Of the job's objects in the store, only the result remains.
     await until("the request is removed", async () => (await stored()).length === 1);
   });
 
@@ -236,7 +237,7 @@ describe("rendering jobs on the bus", function () {
     });
     const { cookie, "x-opens": header } = await received.promise;
     expect([cookie, header]).to.deep.equal([`session=${planted[0]}`, planted[2]]);
-    // The page does not answer, so the stored request is still needed.
+    // The page has not loaded yet, so the stored request still exists.
     expect(await stored()).to.have.length.above(0);
     const texts = await storedTexts(bus.bus);
     expect(texts.filter((text) => text.includes(id))).to.have.length.above(0);

@@ -13,7 +13,9 @@ import { openAccount, type TestGateway, testGateway } from "../../testing/test-g
 const ASYNC = { Prefer: "respond-async" };
 const WEBHOOK = { url: "https://receiver.example/hook", secret: "a secret" };
 
-/** A host of jobs that drops the key of the request of a `content` job. */
+/**
+ * Returns a client whose host of jobs drops the request key of `content` jobs, as a host of an older version does.
+ */
 const dropsKeys = (actors: ActorClient): ActorClient => ({
   ...actors,
   call: (async (...[contract, key, message, input, options]: Parameters<ActorClient["call"]>) => {
@@ -134,7 +136,7 @@ describe("routes of rendering jobs", () => {
     expect(early.json?.errors[0]?.message).to.contain("running");
     const cancelled = await gateway.ask(`${base}/jobs/${id}`, { method: "DELETE" });
     expect(cancelled.json?.result).to.include({ id, status: "cancelled" });
-    // The worker has closed the job's page.
+    // Waits until the worker has closed the job's page.
     await gateway.printer.cancelled;
     const late = await resultOf(id);
     expect([late.status, late.json?.errors[0]?.message]).to.deep.equal([

@@ -1,4 +1,4 @@
-/** Runs a call as a job if the client prefers that: stores the request, and responds with the job's id. */
+/** Runs a call as a job if the client requests that: stores the request, and responds with the id of the job. */
 import { randomBytes } from "node:crypto";
 import type { Response } from "express";
 import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
@@ -25,7 +25,7 @@ import { success } from "../../http/envelope.ts";
 import { prefersAsync } from "../../http/prefer.ts";
 import type { RouteRequest } from "../../http/route.ts";
 
-/** The store of requests and results of jobs, as a gateway uses it. */
+/** The operations of the object store, with requests and results of jobs, that a gateway uses. */
 export interface JobObjects {
   putBytes(name: string, bytes: Uint8Array, options?: { description?: string }): Promise<void>;
   get(
@@ -33,7 +33,7 @@ export interface JobObjects {
     signal?: AbortSignal,
   ): Promise<{ bytes: number; chunks: AsyncIterable<Uint8Array> } | undefined>;
   remove(name: string): Promise<void>;
-  /** The bytes that the whole store may hold. */
+  /** Returns the maximum bytes of the whole store. */
   capacity(): Promise<number>;
 }
 
@@ -44,7 +44,7 @@ export interface JobsParts {
 
 interface StartingParts {
   actors: ActorClient;
-  /** The browser time of each account for a day; 0 is no limit. */
+  /** Limit of each account's browser time per day in milliseconds; 0 means no limit. */
   browserMsPerDay: number;
   jobs?: JobsParts | undefined;
 }
@@ -54,7 +54,7 @@ type Handle<B> = (
   response: Response,
 ) => Promise<void>;
 
-/** Makes the handler of a call whose client may prefer a job. */
+/** Returns a handler that runs the call as a job if the client requests that, and otherwise calls `handle`. */
 export function orAsJob<B>(call: RenderCall, parts: StartingParts, handle: Handle<B>): Handle<B> {
   return async (asked, response) => {
     // Safe: every call has this field.
@@ -69,7 +69,7 @@ export function orAsJob<B>(call: RenderCall, parts: StartingParts, handle: Handl
     const [path = ""] = response.req.originalUrl.split("?");
     response.status(202).set({
       "Preference-Applied": "respond-async",
-      // Express takes a path with a slash at its end too.
+      // The path may end with a slash, because Express accepts that too.
       Location: path.replace(/[^/]*\/?$/, `jobs/${job.id}`),
     });
     response.json(success(wireJob(job)));
@@ -91,7 +91,8 @@ async function startJob(
   await actors.call(renderJobs, accountId, "admit", { ...room, hasWebhook }, { signal });
   const id = randomBytes(16).toString("hex");
   const object = requestObjectOf(accountId, id);
-  // The request may contain cookies, passwords and header fields that open accounts elsewhere.
+  // The stored request is encrypted, because it may contain cookies, passwords and header fields with access to other
+  // accounts of the user.
   const key = newRequestKey();
   const encrypted = await encryptRequest(content, key);
   const store = (bytes: Uint8Array) =>
@@ -107,14 +108,16 @@ async function startJob(
   };
   const created = { ...room, id, call, cacheTtlS: query.cacheTTL, ...sealed };
   try {
-    // From here on the job no longer depends on the client: it starts completely or not at all.
+    // From here on the client's signal is not used: the job is created completely or not at all, even if the client
+    // leaves.
     const job = await actors.call(renderJobs, accountId, "create", created);
-    // A host of an older version. A worker that was faster cannot read the first object, and tries again.
+    // The host has an older version and dropped the key, so the request is stored again without encryption. A worker
+    // that has already read the encrypted object fails and tries again.
     if (!job.isKeyKept) await store(content);
     return job;
   } catch (error) {
-    // If the actor refuses, other jobs used the space meanwhile. Without an answer the job may exist, and needs its
-    // request.
+    // If the actor refuses, other jobs have used the space meanwhile, and the request is removed. After any other
+    // error the job may exist and needs its request.
     const isRefused =
       error instanceof ActorError && ["limit_reached", "queue_full"].includes(error.code);
     if (isRefused) await objects.remove(object);

@@ -149,7 +149,7 @@ describe("cached fetch responses", () => {
     expect(await clone()).to.equal(head);
     await until("it is kept", () => answers.bytes > 300_000);
 
-    // Git's files are gone, so the reply must come from the cache of answers.
+    // The files that git needs are removed, so the response must come from the cache of responses.
     await rm(cache.files.repo(repo.id), { recursive: true });
     const leave = await Promise.all(
       Array.from({ length: 6 }, () =>
@@ -160,7 +160,8 @@ describe("cached fetch responses", () => {
     for (const end of leave) end();
     expect(await readdir(join(cache.files.root, "repos"))).to.deep.equal([]);
 
-    // Each depth has an entry of its own, and each change makes a new version.
+    // Each clone depth has its own stored response, and each change of the repository makes all stored responses
+    // outdated.
     expect(await clone("--depth", "1")).to.equal(head);
     head = await commit();
     expect(await clone()).to.equal(head);

@@ -1,7 +1,4 @@
-/**
- * Keeps what git answered to clones, for as long as the repository stays as it is: who asks the same again is sent
- * the same.
- */
+/** Stores git's responses to clones until the repository changes. The same request then gets the stored response. */
 import { createHash, randomBytes } from "node:crypto";
 import { createWriteStream, type WriteStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename } from "node:fs/promises";
@@ -9,27 +6,36 @@ import { join } from "node:path";
 import { finished } from "node:stream/promises";
 import { type CacheFiles, isCode, removeAll } from "./cache-files.ts";
 
-/** Further bytes for stored answers to clones, and the part that one answer may take. */
+/**
+ * GIT_ANSWERS_BYTES_MAX limits all stored responses on disk, in addition to the packs in the cache.
+ * GIT_ANSWER_BYTES_MAX limits one stored response.
+ */
 const GIT_ANSWERS_BYTES_MAX = 2_000_000_000;
 const GIT_ANSWER_BYTES_MAX = 250_000_000;
-/** Answers of a few lines are kept in memory: a list of refs, a thousand of them. */
+/**
+ * Responses up to GIT_ANSWER_MEMORY_BYTES are stored in memory, for example a list of a thousand refs.
+ * GIT_ANSWERS_MEMORY_BYTES_MAX limits all of them.
+ */
 export const GIT_ANSWER_MEMORY_BYTES = 64 * 1024;
 const GIT_ANSWERS_MEMORY_BYTES_MAX = 16 * 1024 * 1024;
-/** Bytes of a passing answer that may wait for the disk. If the disk is slower, the answer is not kept. */
+/**
+ * Bytes of a response that may wait to be written to disk while the response is sent. If more bytes wait, the disk is
+ * too slow, and the response is not stored.
+ */
 const GIT_ANSWER_AHEAD_BYTES = 8 * 1024 * 1024;
 
 /** A fetch request to one version of a repository. Any change of the repository makes a new version. */
 export interface AnswerKey {
   id: string;
   version: number;
-  /** The words of the question, all of them. */
+  /** All parts of the request on which git's response depends. */
   question: readonly (string | Uint8Array)[];
 }
 
 export interface FoundAnswer {
   bytes: number;
   hasPack: boolean;
-  /** Each piece is written over by the next. */
+  /** Yields pieces that share one buffer: each piece overwrites the piece before. */
   content: AsyncIterable<Buffer>;
 }
 
@@ -38,7 +44,7 @@ interface Kept {
   version: number;
   bytes: number;
   hasPack: boolean;
-  /** The bytes of a small answer. Others are in a file. */
+  /** The bytes of a small response. A larger response is in a file. */
   content?: Buffer;
 }
 
@@ -58,7 +64,7 @@ const READ_BYTES = 256 * 1024;
 export class AnswerCache {
   readonly #files: CacheFiles;
   readonly #limits: AnswerLimits;
-  /** The folder of this process. It knows no answers of earlier processes. */
+  /** The folder of this process. A new process starts with no stored responses. */
   readonly #folder: string;
   /** The one used last is the last. */
   readonly #entries = new Map<string, Kept>();
@@ -73,7 +79,7 @@ export class AnswerCache {
     this.#folder = join(files.answers, `${process.pid}-${randomBytes(6).toString("hex")}`);
   }
 
-  /** Bytes of all answers that are kept, on disk and in memory. */
+  /** Bytes of all stored responses, on disk and in memory. */
   get bytes(): number {
     return this.#bytes + this.#memoryBytes;
   }
@@ -94,7 +100,10 @@ export class AnswerCache {
     return { bytes, hasPack, content: piecesOf(file) };
   }
 
-  /** Undefined where somebody else is recording it. */
+  /**
+   * Starts to record a response. Returns undefined if the response is stored already, or another request is recording
+   * it.
+   */
   record(key: AnswerKey): Recording | undefined {
     const name = nameOf(key);
     if (this.#underWay.has(name) || this.#entries.has(name)) return undefined;
@@ -129,14 +138,14 @@ export class AnswerCache {
     this.#count(rest, 1);
     const ofRepo = this.#ofRepos.get(id) ?? new Set();
     this.#ofRepos.set(id, ofRepo.add(name));
-    // Answers of earlier versions are not needed any more.
+    // Responses for earlier versions of the repository are not needed any more.
     for (const other of ofRepo) {
       if ((this.#entries.get(other)?.version ?? version) < version) await this.#drop(other);
     }
     await this.#makeRoom();
   }
 
-  /** Answers on disk and in memory have separate bounds. */
+  /** Evicts the least recently used responses. Responses on disk and in memory have separate limits. */
   async #makeRoom(): Promise<void> {
     const { bytes, memoryBytes } = this.#limits;
     for (const [name, { content }] of this.#entries) {
@@ -154,7 +163,7 @@ export class AnswerCache {
     const ofRepo = this.#ofRepos.get(entry.id);
     ofRepo?.delete(name);
     if (ofRepo?.size === 0) this.#ofRepos.delete(entry.id);
-    // Readers have the file open, so they are not disturbed.
+    // Readers have opened the file already, so they can still read it after its removal.
     if (!entry.content) await removeAll(join(this.#folder, name));
   }
 
@@ -164,7 +173,7 @@ export class AnswerCache {
   }
 }
 
-/** Memory of an empty entry with its name. */
+/** Memory of an entry without its content, including its name. */
 const ENTRY_BYTES = 500;
 
 interface Recorded {
@@ -198,10 +207,10 @@ export class Recording {
     else this.#write(chunk);
   }
 
-  /** Keeps the answer, which is complete. */
+  /** Stores the recorded response, which is complete. */
   async keep({ hasPack }: { hasPack: boolean }): Promise<void> {
     if (this.#isOver) return;
-    // From now on no bytes can be added, and the answer cannot be given up.
+    // From here on `add` ignores bytes, and the recording cannot be discarded.
     this.#isOver = true;
     const sizes = { bytes: this.#bytes, hasPack };
     if (!this.#file) {
@@ -218,7 +227,7 @@ export class Recording {
     await this.#end({ ...sizes, file: this.#path });
   }
 
-  /** Drops the answer, which will never be complete. */
+  /** Discards the recording, because the response will never be complete. */
   drop(): void {
     this.#giveUp();
   }
@@ -239,7 +248,7 @@ export class Recording {
     this.#isOver = true;
     this.#small = [];
     this.#file?.destroy();
-    // A leftover is removed with other leftovers in the cache.
+    // If the file cannot be removed now, the sweep of the cache removes it later.
     this.#end().catch(() => {});
   }
 }
@@ -250,7 +259,7 @@ function nameOf({ id, version, question }: AnswerKey): string {
   return hash.digest("hex");
 }
 
-/** Undefined if the file is missing or its size differs. */
+/** Opens a file. Returns undefined if the file is missing or its size differs. */
 async function openWhole(path: string, bytes: number) {
   try {
     const file = await open(path);
@@ -263,7 +272,10 @@ async function openWhole(path: string, bytes: number) {
   return undefined;
 }
 
-/** In one piece of memory: a stream's, a new one for each read, had all of ours collected once for every few clones. */
+/**
+ * Reads a file through one reused buffer. A stream would allocate a buffer for each read, which made the garbage
+ * collector examine the whole heap once in every few clones.
+ */
 async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
   try {
     const piece = Buffer.allocUnsafe(READ_BYTES);

@@ -1,6 +1,6 @@
 /**
- * The places of files in a gateway's cache. Everything may vanish at any time, except files that a marker shows to be
- * in use.
+ * Names the files in a gateway's cache. Any file can vanish at any time, except files that a marker shows to be in
+ * use.
  */
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
@@ -8,7 +8,10 @@ import { mkdir, readdir, readFile, rm, stat, unlink, writeFile } from "node:fs/p
 import { join } from "node:path";
 import type { PackFiles } from "../packs/pack-store.ts";
 
-/** From a view to the objects it shows, whatever the folders above them are called. */
+/**
+ * The path from a view to its objects. The path is relative, so that it stays valid when a folder above both is
+ * renamed.
+ */
 export const OBJECTS_FROM_VIEW = "../../objects";
 
 /** Linux's boot id, which changes with each boot. */
@@ -21,9 +24,12 @@ export class CacheFiles {
     this.root = root;
   }
 
-  /** Empties a cache of an earlier boot. Nothing here waits for the disk, so after a power cut files may be empty. */
+  /**
+   * Empties the cache if it was written before the last boot. The cache does not flush its files to disk, so after a
+   * power failure they may be empty.
+   */
   async discardOfEarlierBoot(): Promise<void> {
-    // On systems without a boot id the cache stays.
+    // On systems without a boot id the cache is kept.
     const boot = await readFile(BOOT_ID, "latin1").catch(() => undefined);
     const path = join(this.root, "boot");
     if (boot === undefined || (await readFile(path, "latin1").catch(() => "")) === boot) return;
@@ -38,7 +44,10 @@ export class CacheFiles {
     }
   }
 
-  /** Packs by their hash, whatever repositories of the account use them. */
+  /**
+   * Returns the folder of an account's packs. A pack is named by its hash, and all repositories of the account share
+   * it.
+   */
   poolFolder(accountId: string): string {
     return join(this.root, "packs", accountId);
   }
@@ -51,7 +60,7 @@ export class CacheFiles {
     return join(this.root, "repos", id);
   }
 
-  /** Holds a folder for each use of the repository, by any process. */
+  /** Returns the folder of markers: one for each current use of the repository by any process. */
   uses(id: string): string {
     return join(this.repo(id), "uses");
   }
@@ -74,7 +83,10 @@ export class CacheFiles {
     return join(this.root, "answers");
   }
 
-  /** A name that nobody else has, in a folder that is there: somebody may have emptied the cache since `prepare`. */
+  /**
+   * Returns an unused name in an existing folder. Creates the folder, because another process may have emptied the
+   * cache since `prepare`.
+   */
   temporary(purpose: string): string {
     const folder = join(this.root, "tmp");
     try {
@@ -91,14 +103,17 @@ export class CacheFiles {
   }
 }
 
-/** Git accepts any pack name with the right suffix. */
+/** Returns the files of a pack in a folder of objects. Git accepts any pack name with the right suffix. */
 export const linkedPack = (objects: string, sha256: string): PackFiles =>
   filesOf(join(objects, "pack", `pack-${sha256}`));
 
 /** One index over several packs, which git finds beside them (gitformat-pack(5), "multi-pack-index"). */
 export const PACKS_INDEX = "multi-pack-index";
 
-/** True where there was one: who came before may have read it, and now looks for the packs it names. */
+/**
+ * Deletes the index over several packs. Returns true if the index existed: a process may have read it and still look
+ * for the packs that it names.
+ */
 export async function dropPacksIndex(packs: string): Promise<boolean> {
   try {
     await unlink(join(packs, PACKS_INDEX));
@@ -119,14 +134,14 @@ export const filesOf = (path: string): PackFiles => ({
 export const isCode = (error: unknown, ...codes: string[]) =>
   error instanceof Error && "code" in error && codes.includes(String(error.code));
 
-/** The error of a file system for a file that somebody has removed. */
+/** Returns the error that a file system reports for a removed file. */
 export const gone = (what: string) =>
   Object.assign(new Error(`Cannot use ${what}: it is not whole`), { code: "ENOENT" });
 
-/** `mkdir` says ENOTDIR where a folder above is being removed. */
+/** True if a file or folder is missing. `mkdir` fails with ENOTDIR while another process removes a folder above. */
 export const isGone = (error: unknown) => isCode(error, "ENOENT", "ENOTDIR");
 
-/** Entries of a folder; none where there is no such folder. */
+/** Returns the entries of a folder; an empty list if the folder does not exist. */
 export async function entriesOf(folder: string): Promise<string[]> {
   try {
     return await readdir(folder);
@@ -136,7 +151,7 @@ export async function entriesOf(folder: string): Promise<string[]> {
   }
 }
 
-/** Undefined where there is no such file. */
+/** Returns the status of a file, or undefined if the file does not exist. */
 export async function statOf(path: string) {
   return stat(path).catch((error: unknown) => {
     if (isGone(error)) return undefined;

@@ -1,16 +1,16 @@
 /**
- * Keeps a gateway's cache below its limit: evicts the least recently used repositories, and then packs that no other
- * repository needs.
+ * Keeps a gateway's cache below its limit: evicts the least recently used repositories, and then deletes the packs
+ * that no remaining repository uses.
  */
 import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { GIT_CACHE_GRACE_MS } from "../../../schemas/repositories/limits.ts";
 import { type CacheFiles, entriesOf, isCode, removeAll, statOf } from "./cache-files.ts";
 
-/** The part of a smaller disk that the cache leaves free. */
+/** The share of the disk that the cache leaves free, even if its limit allows more bytes. */
 export const GIT_CACHE_FREE_SHARE = 0.1;
 
-/** Part of the repositories that go before the bytes are counted again. */
+/** The share of the repositories that is evicted before the bytes are counted again. */
 const EVICTED_SHARE = 0.1;
 
 interface PooledPack {
@@ -26,7 +26,7 @@ const roomOn: RoomOf = async (folder) => {
   return { free: bsize * bavail, all: bsize * blocks };
 };
 
-/** Several processes may do this to one folder at a time. */
+/** Brings the cache below its limit. Several processes may sweep one folder at the same time. */
 export async function sweepCache(
   files: CacheFiles,
   { now, roomOf = roomOn, ...asked }: { bytesMax: number; now: number; roomOf?: RoomOf },
@@ -34,7 +34,7 @@ export async function sweepCache(
   await removeLeftovers(files, now);
   let bytes = (await pooledPacks(files)).reduce((sum, pack) => sum + pack.bytes, 0);
   const { free, all } = await roomOf(files.root);
-  // The bus, and all else that stores, needs some of the disk too.
+  // The bus and other programs also need part of the disk.
   const left = Math.max(0, bytes + free - GIT_CACHE_FREE_SHARE * all);
   const bytesMax = Math.min(asked.bytesMax, left);
   if (bytes <= bytesMax) return;
@@ -71,8 +71,8 @@ async function byLastUse(files: CacheFiles): Promise<string[]> {
 }
 
 /**
- * Renames the folder first. A request that comes now makes it again, and one that came just before keeps its open
- * files.
+ * Evicts a repository. The folder is renamed first: a later request creates it again, and a request that began just
+ * before keeps its open files.
  */
 async function evict(files: CacheFiles, id: string, now: number): Promise<void> {
   if (await isUsed(files.uses(id), now)) return;
@@ -86,7 +86,10 @@ async function evict(files: CacheFiles, id: string, now: number): Promise<void> 
   if (!(await isUsed(join(trash, "uses"), now))) await removeAll(trash);
 }
 
-/** A marker past any process's time is that of one that was killed. */
+/**
+ * Returns whether a process uses the repository. A marker that is older than any process can be belongs to a killed
+ * process.
+ */
 async function isUsed(uses: string, now: number): Promise<boolean> {
   for (const name of await entriesOf(uses)) {
     const stats = await statOf(join(uses, name));
@@ -95,7 +98,10 @@ async function isUsed(uses: string, now: number): Promise<boolean> {
   return false;
 }
 
-/** Removes packs without a repository, the oldest first, and returns the bytes of all that stay. */
+/**
+ * Removes packs that no repository uses, the least recently used first, until the cache is below its limit. Returns
+ * the bytes of all packs that stay.
+ */
 async function removeUnlinked(files: CacheFiles, bytesMax: number): Promise<number> {
   const packs = await pooledPacks(files);
   let bytes = packs.reduce((sum, pack) => sum + pack.bytes, 0);

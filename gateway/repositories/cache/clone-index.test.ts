@@ -41,7 +41,9 @@ describe("bitmaps of cloned repositories", function () {
     (await readdir(folderOf(gateway, repo))).filter((name) => !name.endsWith(".lock"));
   const hasIndex = async (gateway: GitGateway, repo: TestRepo) =>
     (await inFolder(gateway, repo)).includes(PACKS_INDEX);
-  /** Git has written them before it puts the index in place that belongs to them. */
+  /**
+   * Returns the name of the bitmap file if the index exists. Git writes the bitmap before it puts the index in place.
+   */
   async function bitmapOf(gateway: GitGateway, repo: TestRepo): Promise<string | undefined> {
     const names = await inFolder(gateway, repo);
     return names.includes(PACKS_INDEX) ? names.find((name) => name.endsWith(".bitmap")) : undefined;
@@ -53,7 +55,7 @@ describe("bitmaps of cloned repositories", function () {
     return head;
   }
 
-  /** Each request is new, so that git serves it and not the cache. */
+  /** Clones with a request that was not sent before, so that git serves it and not the cache of responses. */
   async function cloned(gateway: GitGateway, repo: TestRepo, head: string): Promise<void> {
     const copy = await world.checkout();
     await copy.git("fetch", "-q", gateway.remote(repo), "main");

@@ -9,9 +9,9 @@ import { dropPacksIndex, entriesOf, PACKS_INDEX, statOf } from "./cache-files.ts
 import type { RepoCache } from "./repo-cache.ts";
 
 /**
- * Packs of at least this size get bitmaps when they are cloned; smaller ones save nothing. Bitmaps are made again
- * when the packs have grown by this factor, and abandoned after this time: a history of a million commits takes half
- * a minute.
+ * Packs of at least GIT_BITMAPS_FROM_BYTES get bitmaps after a clone; for smaller packs bitmaps save nothing. Bitmaps
+ * are built again when the packs have grown by GIT_BITMAPS_GROWTH. A build is aborted after GIT_BITMAPS_MS_MAX; for a
+ * million commits it takes half a minute.
  */
 const GIT_BITMAPS_FROM_BYTES = 1_000_000;
 export const GIT_BITMAPS_GROWTH = 1.5;
@@ -20,7 +20,7 @@ const GIT_BITMAPS_MS_MAX = 120_000;
 interface Made {
   /** Bytes of all packs at that time. */
   bytes: number;
-  /** The index could not be made, and is not tried again before the packs have grown. */
+  /** True if the index could not be built. The build is not tried again until the packs have grown. */
   failed: boolean;
 }
 
@@ -36,7 +36,7 @@ export class CloneIndexes {
   readonly #slots: ProcessSlots;
   readonly #now: () => number;
   readonly #fromBytes: number;
-  /** Keyed by the folder of objects, oldest first. */
+  /** The builds, by the folder of objects, oldest first. */
   readonly #made = new Map<string, Made>();
   readonly #underWay = new Map<string, Promise<void>>();
 
@@ -47,12 +47,15 @@ export class CloneIndexes {
     this.#fromBytes = fromBytes;
   }
 
-  /** Makes the index after a clone, because more clones may follow, if there is none or it covers too little. */
+  /**
+   * Builds the index after a clone, because more clones may follow. Does nothing if an index exists that covers most
+   * of the packs.
+   */
   async want(repo: OpenedRepo): Promise<void> {
     const { manifest } = repo;
     const objects = this.#cache.files.objects(repo.id, manifest.generation);
     const bytes = Array.from(manifest.packs.values()).reduce((sum, pack) => sum + pack.bytes, 0);
-    // Git uses no bitmaps where history has an end.
+    // Git uses no bitmaps in a shallow repository.
     if (bytes < this.#fromBytes || manifest.shallow.length > 0) return;
     const known = this.#made.get(objects);
     if (known && bytes < known.bytes * GIT_BITMAPS_GROWTH) {
@@ -65,7 +68,7 @@ export class CloneIndexes {
     await underWay.finally(() => this.#underWay.delete(objects));
   }
 
-  /** Git failed with it: whatever is wrong, it can do without. */
+  /** Deletes the index after git failed. The index may be the reason, and git works without it. */
   async drop({ id, manifest }: OpenedRepo): Promise<void> {
     await dropPacksIndex(join(this.#cache.files.objects(id, manifest.generation), "pack"));
   }

@@ -11,12 +11,12 @@ import { readDiff } from "../read/read-diff.ts";
 import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
 import { commitFiles } from "../write/commit-files.ts";
 
-/** More than a log walks one by one, so that git does it. */
+/** More commits than a log reads one by one, so that a git process walks the history. */
 const HISTORY = 130;
 const ROUNDS = 6;
-/** A path that git checks, because its name is not plain. */
+/** A path whose commit git must check, because the path is not plain. */
 const CHECKED = "a name with spaces";
-/** Answers of git's client where the gateway refuses, or where an answer that had begun is cut off. */
+/** Error texts of git's client when the gateway refuses a request, or cuts off a response that has begun. */
 const CUT_OFF =
   /error: 503|early EOF|hung up|disconnect|unexpected|expected flush|RPC failed|fetch-pack/;
 
@@ -90,7 +90,7 @@ describe("reads of a git cache that is emptied under them", function () {
     };
   }
 
-  /** By git's own client, which has its answers from a process of its own. */
+  /** Clones and pushes with git's own client. A separate git process of the gateway serves each of its requests. */
   async function cloneAndPush(round: number): Promise<void> {
     const work = await world.checkout();
     const cloned = await work.tryGit("clone", "-q", gateway.remote(repo), "copy");

@@ -1,4 +1,4 @@
-/** Follows the manifests of repositories: asks for what changed since the last time, and puts it together. */
+/** Keeps the manifests of repositories up to date: requests the changes since the last request, and merges them. */
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { REF_ROWS } from "../../../schemas/repositories/limits.ts";
 import {
@@ -8,7 +8,7 @@ import {
   repo,
 } from "../../../schemas/repositories/repo.ts";
 
-/** Refs of all manifests kept in memory: some 50 MB. */
+/** Limit for the refs of all manifests in memory; they take some 50 MB. */
 const GIT_CACHE_REFS_MAX = 250_000;
 
 type Refs = Readonly<Record<string, string>>;
@@ -27,7 +27,7 @@ interface ManifestParts {
   packs: ReadonlyMap<string, Pack>;
 }
 
-/** The state of a repository at one moment. */
+/** The state of a repository in one version. */
 export class Manifest {
   readonly version: number;
   readonly generation: number;
@@ -35,7 +35,7 @@ export class Manifest {
   readonly readOnly: boolean;
   readonly status: RepoStatus;
   readonly protectedRefs: readonly string[];
-  /** Commits whose parents are not here. */
+  /** Commits whose parents are not in the repository. */
   readonly shallow: readonly string[];
   /** The depth of the directory tree. */
   readonly treeDepth: number;
@@ -104,7 +104,7 @@ export class ManifestReader {
       for (const { row, refs } of answer.rows) rows.set(row, refs);
       const packs = new Map(answer.packsWhole ? [] : parts.packs);
       for (const pack of answer.packs) packs.set(pack.sha256, pack);
-      // Until it is done the version stays that of the packs which are known for sure.
+      // Until all pages have arrived, `version` stays the version up to which all packs are known.
       parts = { ...answer, version: answer.done ? answer.version : parts.version, rows, packs };
       if (answer.done) return this.#keep(id, new Manifest(parts));
       after = answer.cursor;
@@ -131,7 +131,7 @@ export class ManifestReader {
   }
 }
 
-/** Counts one more, so that many empty repositories count too. */
+/** Counts the refs of a manifest plus one, so that many manifests of empty repositories reach the limit too. */
 function countRefs({ rows }: Manifest): number {
   let refs = 1;
   for (const row of rows.values()) refs += Object.keys(row).length;

@@ -3,7 +3,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { gone, isGone } from "./cache-files.ts";
 import { cacheEmptied } from "./repo-cache.ts";
 
-/** A read may take minutes, so it is repeated once. */
+/** Attempts of one read. A read may take minutes, so it is repeated only once. */
 const READS_MAX = 2;
 
 interface ReadView extends Partial<Disposable>, Partial<AsyncDisposable> {
@@ -12,7 +12,7 @@ interface ReadView extends Partial<Disposable>, Partial<AsyncDisposable> {
 
 export interface ReadOptions<T> {
   signal: AbortSignal;
-  /** False once the input of `read` is used up, or part of its answer has been sent. */
+  /** False after the input of `read` was consumed, or part of its response was sent. */
   isRepeatable?: () => boolean;
   /** True for a result that a missing object may have caused. */
   isDoubtful?: (result: T) => boolean;
@@ -21,9 +21,9 @@ export interface ReadOptions<T> {
 }
 
 /**
- * Resolves to the result of `read`. A process that fails may have missed files that somebody removed, even when the
- * view is whole again by now. So `read` runs once more, in a view made anew where need be. Refuses with `unavailable`
- * when that view is emptied too.
+ * Resolves to the result of `read`. If a process fails, another process may have removed files that it needed, even
+ * if the view is complete again now. Therefore `read` runs a second time, in a new view if necessary. Refuses with
+ * `unavailable` if that view is emptied too.
  */
 export async function readInView<V extends ReadView, T>(
   open: () => Promise<V>,
@@ -39,7 +39,7 @@ export async function readInView<V extends ReadView, T>(
       await discard?.(result);
     } catch (error) {
       signal.throwIfAborted();
-      // A refusal is about the repository or the request.
+      // A refusal is caused by the repository or the request, not by the cache, so it is not retried.
       if (error instanceof ActorError) throw error;
       if (!isLast && isRepeatable()) continue;
       throw isGone(error) || !(await view.isIntact()) ? cacheEmptied() : error;
@@ -50,7 +50,9 @@ export async function readInView<V extends ReadView, T>(
   }
 }
 
-/** Throws when somebody has emptied the cache, so that an object that was not found counts as not looked for. */
+/**
+ * Throws if another process has emptied the cache. A missing object is then no proof that the repository lacks it.
+ */
 export async function checkIntact(view: Pick<ReadView, "isIntact">): Promise<void> {
   if (!(await view.isIntact())) throw gone("the view");
 }

@@ -26,21 +26,21 @@ import { sweepCache } from "./cache-sweep.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import { hasPacks, wholeView, writeView } from "./view-files.ts";
 
-/** How often a repository that is in use is looked at for views of old. */
+/** How often a repository in use is checked for old views. */
 const OLD_VIEWS_MS = 60_000;
-/** Packs fetched at a time for one repository. */
+/** Packs that are fetched at the same time for one repository. */
 const GIT_CACHE_FETCHES = 8;
 /** Files of packs that wait for their last reader; forgotten, they wait anew. */
 const GIT_CACHE_UNNAMED_MAX = 20_000;
 
-/** A repository on disk, for as long as it is not disposed of. */
+/** A repository on disk. Its files stay until the view is disposed of. */
 export interface RepoView extends AsyncDisposable {
   /** The folder in which git runs. */
   cwd: string;
   environment: Readonly<Record<string, string>>;
-  /** Differs for a folder that was made again under the same name. */
+  /** Identifies the folder: a folder that is created again under the same name has another `madeId`. */
   madeId: string;
-  /** See `RepoCache.isIntact`, for the manifest that the view was opened with. */
+  /** Checks the view against the manifest that it was opened with; see `RepoCache.isIntact`. */
   isIntact(): Promise<boolean>;
 }
 
@@ -51,9 +51,9 @@ interface ViewedRepo {
 
 /** The view without refs. */
 const PLAIN_VIEW = "plain";
-/** A file's time may be behind the clock by as much. */
+/** The time of a file may be behind the clock by this much. */
 const MARKER_SLACK_MS = 100;
-/** Tries before the cache counts as broken, because another process empties it again and again. */
+/** Attempts to open a view. If the cache is emptied during each attempt, the read is refused. */
 const TRIES_MAX = 5;
 
 export class RepoCache {
@@ -63,9 +63,9 @@ export class RepoCache {
   /** Views being made by this process. */
   readonly #making = new Map<string, Promise<void>>();
   #sweeping: Promise<void> | undefined;
-  /** Since when files are there that are not needed any more. */
+  /** For each file that is not needed any more: the time when this was first found. */
   readonly #unneeded = new Map<string, number>();
-  /** When repositories were last looked at for views of old. */
+  /** For each repository: the time of the last check for old views. */
   readonly #lookedForOld = new Map<string, number>();
 
   constructor(folder: string, packs: PackStore, now: () => number) {
@@ -74,14 +74,20 @@ export class RepoCache {
     this.#now = now;
   }
 
-  /** Brings the cache to this manifest. What it needs stays until the view is disposed of. */
+  /**
+   * Opens a view of this manifest, and fetches missing packs first. The files of the view stay until the view is
+   * disposed of.
+   */
   open(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
     return this.#open(repo, manifest, `${manifest.version}`, signal);
   }
 
-  /** Opens all objects without refs, so that a change only needs links to the new packs. */
+  /**
+   * Opens a view of all objects without refs. After a change of the repository, this view needs only links to the new
+   * packs.
+   */
   openObjects(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
-    // A view includes the commits at which the history ends.
+    // The file `shallow` belongs to one version, so a shallow repository needs the complete view.
     if (manifest.shallow.length > 0) return this.open(repo, manifest, signal);
     return this.#open(repo, manifest, PLAIN_VIEW, signal);
   }
@@ -115,13 +121,13 @@ export class RepoCache {
         const isFull = isCode(error, "ENOSPC");
         if (!isFull && !isGone(error)) throw error;
         if (tries >= TRIES_MAX) throw isFull ? error : cacheEmptied();
-        // On a full disk, evict unread repositories in favour of this one.
+        // On a full disk, evicts repositories that nobody reads to make room for this one.
         if (isFull) await this.#makeRoom();
       }
     }
   }
 
-  /** One sweep at a time. All waiting callers share the space that it frees. */
+  /** Runs one sweep at a time. All waiting callers share the space that the sweep frees. */
   #makeRoom(): Promise<void> {
     const sweep = () => sweepCache(this.files, { bytesMax: GIT_CACHE_BYTES_MAX, now: this.#now() });
     this.#sweeping ??= sweep().finally(() => {
@@ -131,8 +137,8 @@ export class RepoCache {
   }
 
   /**
-   * Whether a view is still the opened folder with every pack of a manifest. If the cache was emptied since, an
-   * object missing from the view may still be in the repository.
+   * Returns whether the view is still the folder that was opened, with every pack of the manifest. If not, an object
+   * that is missing in the view may still be in the repository.
    */
   async isIntact(
     { cwd, madeId }: Pick<RepoView, "cwd" | "madeId">,
@@ -141,7 +147,10 @@ export class RepoCache {
     return (await wholeView(cwd)) === madeId && (await hasPacks(cwd, manifest));
   }
 
-  /** Takes over files of a pack that has been stored, or is about to be, so that it need not be fetched. */
+  /**
+   * Moves the files of a pack into the cache, so that the pack need not be fetched. The pack is in the store, or will
+   * be soon.
+   */
   async adopt(accountId: string, sha256: string, made: PackFiles): Promise<void> {
     const pooled = this.files.pooled(accountId, sha256);
     const take = () => rename(made.pack, pooled.pack);
@@ -153,7 +162,7 @@ export class RepoCache {
     await rename(made.index, pooled.index);
   }
 
-  /** A folder, since that is made at one go. */
+  /** Creates a marker of use. It is a folder, because a folder is created in one operation. */
   async #mark(id: string, marker: string): Promise<void> {
     await mkdir(marker).catch(async (error: unknown) => {
       if (!isCode(error, "ENOENT")) throw error;
@@ -171,7 +180,7 @@ export class RepoCache {
       this.#making.get(name) ?? this.#makeView(repo, manifest, { cwd, isThere, isPlain });
     this.#making.set(name, made);
     made.finally(() => this.#making.delete(name)).catch(() => {});
-    // Others may wait for the same work, so a caller that leaves does not end it.
+    // Other callers may wait for the same work, so the work continues when one caller leaves.
     await leaving(made, signal);
   }
 
@@ -196,7 +205,7 @@ export class RepoCache {
     await mkdir(dirname(cwd), { recursive: true });
     await writeView(temporary, manifest, refs);
     try {
-      // The rest of a half removed view is in the way.
+      // The remains of a partly removed view would make `rename` fail.
       if ((await wholeView(cwd)) === undefined) await removeAll(cwd);
       await rename(temporary, cwd);
     } catch (error) {
@@ -230,7 +239,7 @@ export class RepoCache {
     for (let tries = 1; ; tries++) {
       try {
         await this.#checkPooled(pooled, pack);
-        // The index last: git knows a pack by it.
+        // Links the index last, because git recognises a pack by its index.
         await link(pooled.pack, linked.pack).catch(ignoreThere);
         await link(pooled.index, linked.index).catch(ignoreThere);
         return;
@@ -241,7 +250,10 @@ export class RepoCache {
     }
   }
 
-  /** Rejects as where it is not there where it is not whole: whatever the reason, it can be fetched. */
+  /**
+   * Checks that the files of a pack are complete. Removes incomplete files and throws the error of a missing file, so
+   * that the caller fetches the pack.
+   */
   async #checkPooled(pooled: PackFiles, { bytes, indexBytes }: Pack): Promise<void> {
     const [pack, index] = await Promise.all([stat(pooled.pack), stat(pooled.index)]);
     if (pack.size === bytes && index.size === indexBytes) return;
@@ -258,16 +270,16 @@ export class RepoCache {
     } catch (error) {
       await Promise.all([removeAll(files.pack), removeAll(files.index)]);
       if (!(error instanceof ActorError) || error.code !== "not_found") throw error;
-      // A manifest names only stored packs, so a missing pack was compacted meanwhile. The next attempt reads the new
-      // manifest.
+      // A manifest names only stored packs. If a pack is missing, a compaction has replaced it meanwhile. The
+      // client's next attempt reads the new manifest.
       const text = "Cannot read repository: it changed meanwhile; try again";
       throw new ActorError("unavailable", text, { retryAfterS: 1 });
     }
   }
 
   /**
-   * Compaction has put others in their place: who comes now finds those, and who came before may still read these. They
-   * go when all who use the repository have come since.
+   * Deletes packs that a compaction has replaced. New readers use the new packs, but earlier readers may still read
+   * the old ones. A pack is deleted when all current uses of the repository began after the replacement was noticed.
    */
   async #unlinkUnnamed(repo: ViewedRepo, linked: ReadonlySet<string>, manifest: Manifest) {
     const folder = join(this.files.objects(repo.id, manifest.generation), "pack");
@@ -283,7 +295,7 @@ export class RepoCache {
       ...(await entriesOf(this.files.views(repo.id, generation))).map(Number),
       ...(await entriesOf(this.files.uses(repo.id))).map(versionOfUse),
     ];
-    // A view of an older version does not know newer packs.
+    // If a newer version is in use, the packs that this manifest does not name may be new.
     if (seen.some((other) => other > version)) return;
     const usedSince = await this.#oldestUse(repo.id);
     const going = unnamed
@@ -296,11 +308,14 @@ export class RepoCache {
       return;
     }
     for (const path of going) await unlink(path).catch(ignoreGone);
-    // The index may have been made meanwhile.
+    // Another process may have built an index over the deleted packs meanwhile.
     await dropPacksIndex(folder);
   }
 
-  /** True where all who use its repository have come since it was first not needed. */
+  /**
+   * Returns whether a file can be deleted: all current uses of its repository began after the file became unneeded,
+   * or the grace period is over.
+   */
   #mayGo(path: string, usedSince: number): boolean {
     const since = this.#unneeded.get(path) ?? this.#now();
     const isRead = usedSince <= since + MARKER_SLACK_MS;
@@ -313,7 +328,7 @@ export class RepoCache {
     return false;
   }
 
-  /** The start of the longest running use, or the current time if there is none. */
+  /** Returns the start of the longest running use, or the current time if the repository is not in use. */
   async #oldestUse(id: string): Promise<number> {
     const uses = this.files.uses(id);
     const names = await entriesOf(uses);
@@ -324,7 +339,7 @@ export class RepoCache {
     return Math.min(now, ...began.filter((at) => now - at <= GIT_CACHE_GRACE_MS));
   }
 
-  /** Removes the views of generations before objects were dropped. */
+  /** Removes the folders of earlier generations, which contain objects that a prune has dropped. */
   async #removeOldGenerations(repo: ViewedRepo, generation: number): Promise<void> {
     if (generation === 0) return;
     const names = await entriesOf(this.files.repo(repo.id));
@@ -348,7 +363,7 @@ export class RepoCache {
   }
 }
 
-/** The refusal of a read when the cache was emptied at every try. */
+/** Returns the refusal of a read during which the cache was emptied at every attempt. */
 export const cacheEmptied = () =>
   new ActorError(
     "unavailable",
@@ -356,7 +371,7 @@ export const cacheEmptied = () =>
     { retryAfterS: 1 },
   );
 
-/** Notes that it is used. False where it is not there. */
+/** Marks a file or folder as used now. Returns false if it does not exist. */
 async function touch(path: string, now: number): Promise<boolean> {
   try {
     await utimes(path, now / 1_000, now / 1_000);

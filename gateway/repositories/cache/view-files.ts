@@ -8,7 +8,10 @@ import { join } from "node:path";
 import { entriesOf, isCode, OBJECTS_FROM_VIEW } from "./cache-files.ts";
 import type { Manifest } from "./manifest-reader.ts";
 
-/** The file of a view that holds its `madeId`: inode numbers are used again at once. */
+/**
+ * The file of a view that holds its `madeId`. An inode number could not identify a view, because file systems reuse
+ * it immediately.
+ */
 const MADE_ID = "made-id";
 const MADE_ID_BYTES = 12;
 
@@ -27,8 +30,8 @@ export async function writeView(
 }
 
 /**
- * The `madeId` of a view, or undefined where one of its files is gone. It names the folder of packs too: somebody may
- * empty that one, and another process may fill it again, while the view stays.
+ * Returns the identity of a view, or undefined if one of its files is missing. The identity includes the folder of
+ * packs: other processes may empty and refill that folder while the view stays.
  */
 export async function wholeView(cwd: string): Promise<string | undefined> {
   try {
@@ -54,7 +57,8 @@ export async function hasPacks(cwd: string, { packs }: Manifest): Promise<boolea
 
 function packedRefs(refs: ReadonlyMap<string, string>): string {
   const names = [...refs.keys()];
-  // Git has them in the order of their bytes, which for ASCII is ours too; else it sorts them itself.
+  // Git expects refs in byte order, which equals the order of `sort` for ASCII names. Without the header, git sorts
+  // the refs itself.
   const isAscii = names.every((name) => /^[\x20-\x7e]*$/.test(name));
   const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
   return `${isAscii ? "# pack-refs with: sorted \n" : ""}${lines.join("")}`;

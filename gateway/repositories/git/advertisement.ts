@@ -1,5 +1,6 @@
 /**
- * The refs that a repository offers, as the first answer to a client (gitprotocol-http(5), "Discovering References").
+ * Lists the refs that a repository offers, in the first response to a client (gitprotocol-http(5), "Discovering
+ * References").
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -26,7 +27,7 @@ const RECEIVE_CAPABILITIES = [
 export const serviceLine = (service: string) =>
   Buffer.concat([pktLine(`# service=${service}\n`), FLUSH]);
 
-/** Makes the advertisement of `git receive-pack` from the manifest, without a process. */
+/** Builds the advertisement of `git receive-pack` from the manifest, without a process. */
 export function receiveAdvertisement({ refs, shallow }: Manifest, version: 0 | 1): Buffer {
   const names = [...refs.keys()].sort();
   const [first = "capabilities^{}", ...others] = names;
@@ -40,8 +41,9 @@ export function receiveAdvertisement({ refs, shallow }: Manifest, version: 0 | 1
 }
 
 /**
- * Makes the advertisement of `git upload-pack` in versions 0 and 1. `offered` is git's own for a repository with one
- * ref. Returns undefined when only git knows the answer: targets of tags, and the order of names outside ASCII.
+ * Builds the advertisement of `git upload-pack` in protocol versions 0 and 1. `offered` is git's own advertisement of
+ * a repository with one ref. Returns undefined if only git can build it: git must resolve targets of tags and order
+ * names outside ASCII.
  */
 export function fetchAdvertisement(
   { refs, head, shallow }: Manifest,
@@ -76,8 +78,8 @@ export class FetchCapabilities {
   }
 
   /**
-   * Returns the capabilities in this protocol version, as git lists them for a repository with one ref. Version 1
-   * equals 0.
+   * Returns the capabilities in a protocol version, as git lists them for a repository with one ref. Those of version
+   * 1 are the same as those of version 0.
    */
   get(version: 0 | 2): Promise<Buffer> {
     const known = this.#known.get(version);
@@ -105,7 +107,7 @@ export class FetchCapabilities {
     await mkdir(join(cwd, "refs", "tags"), { recursive: true });
     await mkdir(join(cwd, "objects"), { recursive: true });
     await writeFile(join(cwd, "HEAD"), "ref: refs/heads/main\n");
-    // Without a ref git says nothing in version 0.
+    // In version 0 git lists its capabilities only beside a ref, so this repository gets one.
     await writeFile(join(cwd, "refs", "tags", "empty"), `${EMPTY_TREE}\n`);
     const parameters = [
       "upload-pack",

@@ -17,8 +17,8 @@ import { expectFile, namedBy, storedIn, uploadFile } from "../testing/kept.ts";
 import { compactPacks } from "../upkeep/compact-packs.ts";
 
 /**
- * The grace is above the hold and the time for which a push may wait to be decided, as it is outside of tests: while
- * a host that was killed is replaced nobody can name what is held for it.
+ * As in production, the grace period is longer than a hold plus the time that a push may wait for its decision. While
+ * a killed host is being replaced, no repository can name the held packs.
  */
 const TIMES = { heldMs: 5_000, graceMs: 20_000, everyMs: 250 };
 const FAULTS_MS = 35_000;
@@ -26,17 +26,17 @@ const FAULTS = ["gateway", "host", "git", "bus", "cache"] as const;
 const REPOS = 2;
 const PUSHERS = 2;
 
-/** The known state of a branch that a single pusher moves together with its twin. */
+/** The known state of a branch that only one pusher moves, always together with a second branch. */
 interface Own {
   branch: string;
   heads: string[];
-  /** Of the last push that was acknowledged, its place among them. */
+  /** The index in `heads` of the last acknowledged push. */
   acknowledged: number;
 }
 
 interface Known {
   repo: TestRepo;
-  /** The commits that won the contested branch, each with its parent. */
+  /** The commits that won the race for the main branch, each with its parent. */
   won: { head: string; parent: string }[];
   own: Own[];
   files: string[];
@@ -83,7 +83,7 @@ describe("git under all faults at once", function () {
     const repo = await world.repo();
     const work = await world.checkout();
     const head = await work.commit("first");
-    // Most gateways end themselves at their first push, and each takes its time to be there again.
+    // Most gateways kill themselves during their first push, and each restart takes some time.
     await until(
       "a first push gets in",
       async () => {
@@ -98,7 +98,9 @@ describe("git under all faults at once", function () {
     return { repo, own, won: [{ head, parent: "" }], files: [] };
   }
 
-  /** Races for the main branch, moves two branches at once, stores large files. */
+  /**
+   * Pushes until the test ends: competes for the main branch, moves two branches in one push, and stores large files.
+   */
   async function push({ repo, won, files }: Known, own: Own, choices: SeededRandom) {
     const work = await world.checkout();
     for (let round = 0; !isOver; round++) {
@@ -132,21 +134,21 @@ describe("git under all faults at once", function () {
     }
   }
 
-  /** Puts packs together without a pause, also without what no ref leads to. */
+  /** Compacts packs without a pause, sometimes with a prune of unreachable objects. */
   async function compact({ service }: GitGateway, choices: SeededRandom): Promise<void> {
     const call = world.actors.call.bind(world.actors);
     while (!isOver) {
       const { id, name } = choices.pick(known).repo;
       const address = { accountId: ACCOUNT, namespace: "tests", name };
       const context = { key: id, signal: AbortSignal.timeout(60_000), call };
-      // Other gateways push and compact too, and all may be down.
+      // The compaction may fail, because other gateways push and compact at the same time and all nodes may be down.
       await compactPacks(service.parts, address, { prune: choices.chance(0.5) }, context).catch(
         () => {},
       );
     }
   }
 
-  /** Asserts that every read is complete and not older than an earlier acknowledgement. */
+  /** Asserts that every read is complete and not older than the pushes that were acknowledged before the read. */
   async function read(choices: SeededRandom): Promise<void> {
     while (!isOver) {
       const one = choices.pick(known);
@@ -154,7 +156,7 @@ describe("git under all faults at once", function () {
     }
   }
 
-  /** Why it cannot be read, where it cannot. */
+  /** Returns why the repository cannot be read, or undefined after a successful read. */
   async function seen({ won, own }: Known, remote: string): Promise<string | undefined> {
     const winners = won.map(({ head }) => head);
     const least = own.map(({ acknowledged }) => acknowledged);
@@ -177,14 +179,14 @@ describe("git under all faults at once", function () {
   const tipOf = async (copy: Checkout, branch: string) =>
     (await copy.tryGit("rev-parse", "--verify", "-q", `refs/x/${branch}`)).stdout.trim();
 
-  /** Every fault as often as every other, in an order and with pauses that nobody foresees. */
+  /** Causes all kinds of faults equally often, in random order and with random pauses. */
   async function breakThings(choices: SeededRandom): Promise<void> {
     const endsAt = performance.now() + FAULTS_MS;
     let left: (typeof FAULTS)[number][] = [];
-    // A slow machine has as many of them as a quick one, at least one of each kind.
+    // Continues on a slow machine until each kind of fault has occurred and enough pushes were acknowledged.
     const isEnough = () => faults.size === FAULTS.length && acknowledged >= FAULTS.length;
     while (performance.now() < endsAt || !isEnough()) {
-      // Often there is another fault before anything goes on; but not so often that nothing ever does.
+      // Mostly waits for a push, so that the work makes progress. Otherwise the next fault comes before any progress.
       if (choices.chance(0.6)) await pushed();
       const pausesTo = performance.now() + choices.integer(0, 1_000);
       await until("its time", () => performance.now() >= pausesTo);
@@ -206,7 +208,7 @@ describe("git under all faults at once", function () {
       case "gateway":
         return node.killGateway();
       case "host": {
-        // While only its journal names what was pushed last.
+        // Waits for a push, so that only the host's journal contains it when the host is killed.
         await pushed();
         return node.killHost();
       }
@@ -226,7 +228,7 @@ describe("git under all faults at once", function () {
     }
   }
 
-  /** By a gateway that has nothing yet. */
+  /** Checks all repositories through a new gateway with an empty cache. */
   async function check(): Promise<void> {
     const fresh = await world.gateway();
     for (const one of known) {
@@ -241,7 +243,8 @@ describe("git under all faults at once", function () {
       for (const oid of one.files) await expectFile(fresh.url, one.repo, oid);
       const parents = one.won.map(({ parent }) => parent);
       expect(new Set(parents).size, "two won one race").to.equal(parents.length);
-      // First what is named: what is named meanwhile was not stored before.
+      // Reads the named packs before the stored ones. In the other order, a pack that is stored and named between the
+      // two reads would look missing.
       const names = await namedBy(world, one.repo);
       expect(await storedIn(world)).to.include.members(names);
     }

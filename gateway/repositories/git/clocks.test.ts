@@ -23,7 +23,7 @@ describe("a gateway whose clock is wrong", function () {
       const head = await work.commit(what);
       const before = Date.now();
       await work.git("push", "-q", gateway.remote(repo), "main");
-      // The same once more, under another name: what is stored already is held, and named.
+      // Pushes the same commit to another repository: the pack is stored already, so it is held and then named.
       const other = await world.repo();
       await work.git("push", "-q", gateway.remote(other), "main");
       expect(await work.git("ls-remote", gateway.remote(repo), "main")).to.contain(head);

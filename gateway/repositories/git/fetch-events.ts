@@ -5,8 +5,8 @@ import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 
 /**
- * Clones or fetches of a repository within this time are one event. Otherwise frequent builds would push out all
- * other events.
+ * Clones or fetches of a repository within this time are one event. Otherwise the fetches of frequent builds would
+ * displace all other stored events.
  */
 export const FETCH_EVENT_MS = 1_000;
 
@@ -15,7 +15,7 @@ type FetchType = "cloned" | "fetched";
 export class FetchEvents {
   readonly #actors: ActorClient;
   readonly #now: () => number;
-  /** Times of the last events, oldest first, of the last FETCH_EVENT_MS only. */
+  /** Times of the events that were reported in the last FETCH_EVENT_MS, oldest first. */
   readonly #reportedAt = new Map<string, number>();
 
   constructor(actors: ActorClient, now: () => number) {
@@ -23,7 +23,7 @@ export class FetchEvents {
     this.#now = now;
   }
 
-  /** Reports a fetch without a wait. A fetch succeeds even if its report is lost. */
+  /** Reports a fetch without waiting for the result. A fetch succeeds even if its report is lost. */
   report(repo: OpenedRepo, question: Buffer | undefined, logger: Logger): void {
     const { id: repoId, accountId, address } = repo;
     const type = fetchTypeOf(repo, question);
@@ -45,7 +45,10 @@ export class FetchEvents {
 
 const WANTED = /[0-9a-f]{4}want ([0-9a-f]{40})/g;
 
-/** A client without any object that wants the targets of refs is cloning. Later parts of a clone count as fetches. */
+/**
+ * A request is a clone if the client names no object that it has, and wants only values of refs. Requests for other
+ * objects, as later in a partial clone, count as fetches.
+ */
 function fetchTypeOf(
   { manifest }: Pick<OpenedRepo, "manifest">,
   question: Buffer | undefined,

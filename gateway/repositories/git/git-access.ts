@@ -1,4 +1,4 @@
-/** Decides who may do what with which repository, by the token that a git client shows. */
+/** Decides by a git client's token whether the client may read or write a repository. */
 import type { Request } from "express";
 import { PERMISSIONS, permits } from "../../../schemas/account/permissions.ts";
 import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
@@ -28,7 +28,7 @@ interface GitAccessParts extends Pick<GitParts, "actors" | "finder"> {
 interface GitClient {
   /** The id of its token. */
   id: string;
-  /** The user of its remote's address; defaults to the id. */
+  /** The user name in the address of the client's remote; defaults to `id`. */
   name: string;
 }
 
@@ -51,7 +51,7 @@ export class GitAccess {
     this.#failed = new FailedAuthentications(parts.now);
   }
 
-  /** Resolves to the result of `use`, which reads only: it may run before the token is known to be good. */
+  /** Resolves to the result of `use`. `use` must only read, because it may run before the token was verified. */
   async authorize<T>({ request, signal }: Exchange, service: Service, use: Use<T>): Promise<T> {
     const shown = shownToken(request.get("authorization"));
     if (shown === undefined) {
@@ -63,7 +63,8 @@ export class GitAccess {
     const { text, user } = shown;
     const wanted = { address: addressOf(request), service, signal, use, user };
     const { accountId } = wanted.address;
-    // OAuth access tokens do not open repositories: clients would write them into addresses of remotes.
+    // OAuth access tokens do not open repositories, because users would write them into the addresses of remotes,
+    // which git stores.
     const found = readToken(text) && this.#parts.tokens?.read(text, accountId);
     const client = request.ip ?? "";
     return found
@@ -79,7 +80,7 @@ export class GitAccess {
     const { actors, finder } = this.#parts;
     const opens = async (id: string) => {
       const used = use(id, address, clientOf(repoTokenId(secretHash), user));
-      // Only a client with a valid token learns that this call failed.
+      // If the token is refused first, nobody awaits `used`. Its rejection must then not count as unhandled.
       used.catch(() => {});
       const input = { address, secretHash };
       const token = await actors
@@ -89,7 +90,7 @@ export class GitAccess {
         });
       return [token, await used] as const;
     };
-    // A repository's token names no identity but itself.
+    // A repository's token belongs to no user, so its own hash identifies it.
     const credential = { identity: secretHash, proof: "" };
     const isUnknown = (error: unknown) =>
       error instanceof TokenRefused || isRefusal(error, "not_found");
@@ -102,7 +103,7 @@ export class GitAccess {
     return result;
   }
 
-  /** Opens the repositories of the token's account, as far as its permissions for the REST API go. */
+  /** Opens a repository of the token's account, if the token's permissions for the REST API allow it. */
   async #openWithApiToken<T>(
     client: string,
     { credential, find }: FoundToken,
@@ -118,13 +119,16 @@ export class GitAccess {
       throw new ActorError("forbidden", text);
     }
     return await finder.with(address, signal, async (id) => {
-      // A remembered id may belong to a repository of another name by now.
+      // By now the remembered id may belong to a repository with another name.
       await actors.call(repo, id, "get", address, { signal });
       return use(id, address, clientOf(caller.tokenId, user));
     });
   }
 
-  /** Counts the attempt if the token is unknown, and answers that alike whether or not the repository exists. */
+  /**
+   * Counts the attempt as failed if the token is unknown. The refusal is then the same whether or not the repository
+   * exists.
+   */
   async #attempt<T>(
     shown: { client: string; credential: Credential; signal: AbortSignal },
     isUnknown: (error: unknown) => boolean,
@@ -146,7 +150,7 @@ const clientOf = (id: string, user = id): GitClient => ({
   name: user.slice(0, LFS_LOCK_NAME_CHARS_MAX).toWellFormed(),
 });
 
-/** Strangers must not learn which repositories exist. */
+/** Returns the refusal of a failed attempt. It does not show strangers which repositories exist. */
 function refusalOf(attempt: Attempt, error: unknown, isUnknown: boolean): unknown {
   const retryAfterS = attempt.settle(isUnknown ? "unknown" : "unclear");
   if (retryAfterS > 0) {
@@ -162,7 +166,10 @@ class TokenRefused extends Error {}
 const isRefusal = (error: unknown, code: ErrorCode) =>
   error instanceof ActorError && error.code === code;
 
-/** Reads the address in the path. An address that no repository can have is as unknown as any other. */
+/**
+ * Reads the repository's address from the path. An address that no repository can have is refused like an unknown
+ * repository.
+ */
 function addressOf({ params }: Request): RepoAddress {
   const accountId = Id.safeParse(params.account);
   const namespace = NamespaceName.safeParse(params.namespace);

@@ -1,8 +1,8 @@
-/** Reads the token that a git client shows: as Bearer, or as the password of Basic with any user. */
+/** Reads the token of a git client: a Bearer token, or the password of Basic authentication with any user name. */
 
 interface ShownToken {
   text: string;
-  /** The user beside the token. Clients choose it freely, so it proves nothing. */
+  /** The user name beside the token. Clients choose it freely, so it proves nothing. */
   user?: string;
 }
 

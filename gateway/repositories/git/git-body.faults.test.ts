@@ -7,7 +7,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { gitBody } from "./git-body.ts";
 
-/** Of bodies that are to come whole: longer than a machine stands still that has much else to do. */
+/** The stall limit for bodies that must arrive completely. It is longer than a busy machine may pause a process. */
 const SURE_MS = 3_000;
 
 describe("gitBody()", function () {
@@ -110,8 +110,8 @@ describe("gitBody()", function () {
     const DISCARDED_MAX = 4_000_000;
 
     /**
-     * Returns how the connection of a client ends that still sends this many bytes after the answer, or more with
-     * `hasMore`.
+     * Returns what happens to the connection of a client that sends `rest` bytes after the response. With `hasMore`,
+     * the body does not end after these bytes.
      */
     async function answered(rest: number, hasMore = false): Promise<string> {
       const server = createServer((request, response) => {
@@ -126,7 +126,7 @@ describe("gitBody()", function () {
         const cut = new Promise<string>((resolve) => {
           request.on("error", () => resolve("cut off"));
         });
-        // One byte too many, and it waits for what it is told.
+        // Sends one byte more than allowed, and waits for the response.
         request.write(Buffer.alloc(BYTES_MAX + 1));
         const [response] = (await once(request, "response")) as [IncomingMessage];
         const said = response.setEncoding("utf8").toArray();
@@ -142,7 +142,7 @@ describe("gitBody()", function () {
           return connections === 0 && "cut off";
         };
         const closed = until("it is cut off", isIdle, 10 * SURE_MS).then(String);
-        // Once all is sent the connection stays for what is asked next.
+        // If all bytes are sent, the connection stays open for the next request, and this wait may fail.
         closed.catch(() => {});
         return await Promise.race([sent, cut, closed]);
       } finally {

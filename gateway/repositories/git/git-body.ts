@@ -1,21 +1,22 @@
-/**
- * The body of a request as git sends it: perhaps packed, perhaps in chunks, and never more than its bound of either.
- */
+/** Reads the body of a git request, which may be compressed and chunked. The decompressed bytes are limited. */
 import type { IncomingMessage } from "node:http";
 import { type Readable, Transform } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
 import { ActorError } from "../../../schemas/errors.ts";
 
 /**
- * A body that brings fewer bytes than this in this time is cut off, because it holds a process. 1 kB a second is too
- * slow for any line.
+ * A body that brings fewer than GIT_BODY_STALL_BYTES in GIT_BODY_STALL_MS is aborted, because it occupies a process.
+ * Every useful connection is faster than 1 kB a second.
  */
 const GIT_BODY_STALL_MS = 30_000;
 const GIT_BODY_STALL_BYTES = 32 * 1024;
-/** Taken of a body after it was refused, so that its sender reads why: more than is under way on a fast line. */
+/**
+ * Bytes of a refused body that are still read and discarded, so that the client reads the refusal. A fast connection
+ * has fewer bytes in flight.
+ */
 const GIT_DISCARDED_BYTES_MAX = 64 * 1024 ** 2;
 
-/** A body must bring this many bytes in this time. */
+/** A body must bring `stallBytes` in each period of `stallMs`. */
 interface Pace {
   stallMs: number;
   stallBytes: number;
@@ -23,7 +24,10 @@ interface Pace {
 
 const PACE: Pace = { stallMs: GIT_BODY_STALL_MS, stallBytes: GIT_BODY_STALL_BYTES };
 
-/** Ends with ActorError if the body is too large, too slow, or cannot be decompressed. */
+/**
+ * Returns the decompressed body. The stream fails with ActorError if the body is too large, too slow, or cannot be
+ * decompressed.
+ */
 export function gitBody(
   request: IncomingMessage,
   { bytesMax, ...given }: { bytesMax: number; discardedMax?: number } & Partial<Pace>,
@@ -31,7 +35,7 @@ export function gitBody(
   const { discardedMax = GIT_DISCARDED_BYTES_MAX, ...pace } = { ...PACE, ...given };
   const unpacking = unpackerOf(request);
   const counted = countedTo(bytesMax, pace);
-  // Reports the first error to the reader. Without a reader nobody needs it.
+  // Passes the first error to the reader of the stream.
   const fail = (error: Error) => counted.destroy(error);
   request.once("aborted", () => fail(clientLeft()));
   request.once("error", () => fail(clientLeft()));
@@ -48,8 +52,8 @@ export function gitBody(
 }
 
 /**
- * Discards the rest of a refused body within limits. A client that still sends reads no response, and one whose
- * connection closes may never see it (RFC 9112 section 9.6).
+ * Reads and discards the rest of a refused body, within limits. Many clients read the response only after they have
+ * sent the body. If the connection closes earlier, a client may never see the response (RFC 9112 section 9.6).
  */
 function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stallBytes }: Pace) {
   if (request.complete || request.destroyed) return;
@@ -113,7 +117,7 @@ function countedTo(bytesMax: number, { stallMs, stallBytes }: Pace): Transform {
     },
   });
   const stalled = setTimeout(() => {
-    // A body that waits for its reader, or that has arrived completely, is not late.
+    // A body is not late if it waits for its reader or has arrived completely.
     if (counted.writableNeedDrain || counted.writableEnded) stalled.refresh();
     else
       counted.destroy(new ActorError("deadline_exceeded", "Cannot read body: it came too slowly"));

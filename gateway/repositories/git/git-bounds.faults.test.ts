@@ -49,7 +49,10 @@ describe("resource limits of git processes", function () {
     return { repo, work };
   }
 
-  /** A push of whose pack no more comes than this: past PUSH_AHEAD_BYTES it holds a slot. */
+  /**
+   * Starts a push that sends only these bytes of its pack and then stops. With more than PUSH_AHEAD_BYTES the push
+   * holds a slot.
+   */
   function pushing(gateway: GitGateway, { path, token }: TestRepo, bytes: number) {
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
     const command = { old: ZERO_ID, value: "1".repeat(40), ref: "refs/heads/x" };
@@ -80,7 +83,7 @@ describe("resource limits of git processes", function () {
     const gateway = await world.gateway({ slots: { processes: 1, queue: 0 } });
     const { repo, work } = await filled(gateway);
     await until("the slot is free", () => gateway.service.parts.slots.running === 0);
-    // Only git can list refs when tags exist.
+    // With a tag in the repository, only a git process can list the refs.
     await work.git("push", "-q", gateway.remote(repo), "main:refs/tags/one");
     await until("the slot is free", () => gateway.service.parts.slots.running === 0);
     const socket = await hangingPush(gateway, repo);
@@ -137,7 +140,7 @@ describe("resource limits of git processes", function () {
 
   it("a client that disconnects during a clone ends the git process that serves it", async () => {
     const gateway = await world.gateway();
-    // More than buffers hold on the way to a client.
+    // More bytes than the buffers between the gateway and a client can hold.
     const { repo, work } = await filled(gateway, 16 * 1024 * 1024);
     const tip = await work.git("rev-parse", "main");
     const { slots, cache } = gateway.service.parts;
@@ -183,7 +186,7 @@ describe("resource limits of git processes", function () {
     ]) {
       const [seconds, blocks = 0, kib] = await limits(asked);
       expect([seconds, kib]).to.deep.equal(others);
-      // Of 512 bytes, or where the shell counts so of 1,024.
+      // Some shells count in blocks of 512 bytes, others in blocks of 1,024 bytes.
       expect([512, 1_024].map((size) => Math.ceil((bytes ?? 0) / size))).to.include(blocks);
     }
     const { signal } = new AbortController();
@@ -260,7 +263,7 @@ describe("resource limits of git processes", function () {
     const gateway = await world.gateway();
     const { repo, work } = await filled(gateway);
     for (let i = 0; i < 3; i++) {
-      // Clean-up after a push follows its answer.
+      // The gateway cleans up after it has sent the response to a push.
       await until("the push is over", () => gateway.service.parts.slots.running === 0);
       await rm(join(gateway.dataDir, "git", i % 2 ? "repos" : "packs"), { recursive: true });
       if (i === 2) await rm(join(gateway.dataDir, "git"), { recursive: true });
@@ -289,7 +292,7 @@ describe("resource limits of git processes", function () {
     // Protocol version 0 lists refs by git.
     await copy.git("-c", "protocol.version=0", "fetch", "-q", later.remote(repo), "main");
     expect(await copy.git("rev-parse", "FETCH_HEAD")).to.equal(head);
-    // And it stays where it was started since.
+    // A cache that was used since the last boot is kept.
     await writeFile(join(files.root, "packs", "kept"), "");
     await world.gateway({ dataDir: gateway.dataDir });
     expect(await readdir(join(files.root, "packs"))).to.include("kept");
@@ -320,7 +323,7 @@ describe("resource limits of git processes", function () {
     const repos: TestRepo[] = [];
     for (let i = 0; i < 4; i++) {
       const { repo } = await filled(gateway, 150_000);
-      // Only a client that lacks objects needs the cache.
+      // Only a fetch by a client that lacks the objects puts the repository into the cache.
       const copy = await world.checkout();
       await copy.git("fetch", "-q", gateway.remote(repo), "main");
       repos.push(repo);
@@ -328,7 +331,7 @@ describe("resource limits of git processes", function () {
     const { files } = gateway.service.parts.cache;
     const [first, second, third] = repos;
     if (!first || !second || !third) throw new Error("no repositories");
-    // Files of a fetch are removed after its answer.
+    // The gateway removes the marker of use after it has sent the response to a fetch.
     await until("nothing is in use", async () => {
       const uses = await Promise.all(repos.map(({ id }) => readdir(files.uses(id))));
       return uses.flat().length === 0;
@@ -348,7 +351,8 @@ describe("resource limits of git processes", function () {
     await utimes(join(files.root, "tmp", "left"), dead, dead);
     await gateway.service.sweep();
     expect(await readdir(join(files.root, "tmp"))).to.deep.equal([]);
-    // Below GIT_CACHE_FREE_SHARE of free disk the sweep removes everything not in use; above it, nothing.
+    // If less than GIT_CACHE_FREE_SHARE of the disk is free, the sweep removes everything that is not in use. If more
+    // is free, it removes nothing.
     const before = await bytesBelow(join(files.root, "packs"));
     const sweepWith = (free: number) => {
       const all = before / (1 - GIT_CACHE_FREE_SHARE);
@@ -381,7 +385,7 @@ describe("resource limits of git processes", function () {
   });
 });
 
-/** Commands of all processes below one. */
+/** Returns the commands of all direct and indirect child processes of a process. */
 function childrenOf(pid: number): string[] {
   const lines = execFileSync("ps", ["-eo", "pid=,ppid=,args="]).toString().split("\n");
   const all = lines

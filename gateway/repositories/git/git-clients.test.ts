@@ -28,7 +28,10 @@ describe("git over HTTP", function () {
   after(() => world[Symbol.asyncDispose]());
   afterEach(() => expect(gateway.faults).to.deep.equal([]));
 
-  /** A repository with commits "1" to `count` on main, and where they were made, with the remote `origin`. */
+  /**
+   * Creates a repository with the commits "1" to `count` on main. `work` is the working copy that pushed them, with
+   * the remote `origin`.
+   */
   async function filled(count = 3, settings = {}): Promise<{ repo: TestRepo; work: Checkout }> {
     const made = await world.repo(settings);
     const work = await world.checkout();
@@ -44,7 +47,7 @@ describe("git over HTTP", function () {
     return Object.assign(place, { folder: `${place.folder}/copy` });
   }
 
-  /** Returns the repository's events among the latest. */
+  /** Returns the events of the repository among the latest 20 events of the account. */
   async function eventsOf({ name }: TestRepo): Promise<RepoEventEnvelope[]> {
     const { last } = await world.actors.call(repoEvents, ACCOUNT, "list", { after: 0, limit: 1 });
     const query = { after: Math.max(0, last - 20), limit: 20 };
@@ -153,7 +156,7 @@ describe("git over HTTP", function () {
     expect(mixed.stderr).to.contain("conflicts");
     expect(await work.git("ls-remote", "origin", "one")).to.equal("");
     await work.git(...options, "-q", "origin", "main:one", "main:two/three");
-    // In the event of each ref; the first push had none.
+    // The event of each ref contains the push options. The first push had no options.
     const pushes = await until("all are told", async () => {
       const told = (await eventsOf(made)).filter(({ type }) => type === "artifacts.repo.pushed");
       return told.length === 3 && told.map(({ payload }) => payload);
@@ -239,7 +242,8 @@ describe("git over HTTP", function () {
     await work.commit("more");
     await work.git("push", "-q", "origin", "main");
     await copy.git("fetch", "-q");
-    // In any order: fetches are told by the gateway.
+    // The events may be in any order, because the gateway reports fetches and the repository reports the other
+    // events.
     const types = ["cloned", "created", "fetched", "pushed", "pushed"];
     await until("all are told", async () => (await typesOf(made)).join() === types.join());
   });

@@ -5,7 +5,7 @@ import { clientSignal } from "../../http/client-signal.ts";
 import { localsOf } from "../../http/locals.ts";
 import type { Route } from "../../http/route.ts";
 
-/** The two services of git: fetches are served by the first, pushes by the second. */
+/** The two services of git: `git-upload-pack` serves fetches, `git-receive-pack` serves pushes. */
 export type Service = "git-upload-pack" | "git-receive-pack";
 
 export interface Exchange {
@@ -21,9 +21,12 @@ export function exchangeOf(request: Request, response: Response): Exchange {
   return { request, response, signal, logger: localsOf(response).logger };
 }
 
-/** Names the request in logs and metrics: paths of a closed list. */
+/**
+ * Sets the path that logs and metrics show for the request. The path contains placeholders, so that only few
+ * different paths exist.
+ */
 export function nameRoute(response: Response, id: string, end: string): void {
   const path = `/git/{account_id}/{namespace}/{name}.git/${end}`;
-  // Outside /v4, log and metrics read only these two fields of a route.
+  // Outside /v4, logs and metrics read only these two fields of a route.
   localsOf(response).route = { id, path } as Route;
 }

@@ -9,7 +9,7 @@ import { RepoFinder } from "../repo-finder.ts";
 const signal = new AbortController().signal;
 const address = (name: string) => ({ accountId: "a".repeat(32), namespace: "space", name });
 
-/** Answers every call by this, and counts them. */
+/** Returns a client whose calls all get their reply from `answer`, and the list of the called messages. */
 function actorsThat(answer: (message: string, input: unknown) => unknown) {
   const asked: string[] = [];
   const call = async (_contract: unknown, _key: string, message: string, input: unknown) => {
@@ -63,7 +63,7 @@ describe("bounded memory of a git gateway", () => {
         ...{ packsWhole: whole, rows: whole ? [{ row: 0, refs }] : [], cursor: after, done: true },
       };
     });
-    // Each counts for one more than its refs.
+    // Each manifest counts as one more than its number of refs.
     const reader = new ManifestReader(actors, { refsMax: 20 });
     const read = (id: string) => reader.read(id, address(id), signal);
     await read("a");

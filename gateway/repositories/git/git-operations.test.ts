@@ -29,7 +29,7 @@ describe("counts of git operations", function () {
   });
   afterEach(() => endMeter());
 
-  /** Begins a request, whose body is open until it is ended or destroyed. */
+  /** Starts a request whose body stays open until the test ends or destroys it. */
   function begin(service: string, type = `application/x-${service}-request`) {
     const remote = new URL(gateway.remote(repo));
     const basic = Buffer.from(`${remote.username}:${remote.password}`).toString("base64");

@@ -20,7 +20,10 @@ describe("git over HTTP, by each version of its protocol", function () {
   after(() => world[Symbol.asyncDispose]());
   afterEach(() => expect(gateway.faults).to.deep.equal([]));
 
-  /** A repository of some commits of a small and a large file, a day apart, and a place they come from. */
+  /**
+   * Creates a repository with some commits of a small and a large file, one commit a day. `work` is the working copy
+   * that pushed them.
+   */
   async function filled(version: string, commits = 6): Promise<{ made: TestRepo; work: Checkout }> {
     const made = await world.repo();
     const work = await world.checkout();
@@ -93,7 +96,7 @@ describe("git over HTTP, by each version of its protocol", function () {
         await part.git("log", "-p", "--format=%H");
         expect(await lacks(), filter).to.equal(0);
       }
-      // Filters that make git visit every path of every commit are refused, and git shows the refusal.
+      // Filters with which git would visit every path of every commit are refused, and git shows the refusal.
       for (const filter of ["tree:2", "sparse:oid=main:long.txt", "combine:blob:none+tree:0"]) {
         const place = await world.checkout();
         const { code, stderr } = await place.tryGit(
@@ -141,7 +144,9 @@ describe("git over HTTP, by each version of its protocol", function () {
     });
   }
 
-  /** Git as a shell runs it, which may set what git tells of itself. */
+  /**
+   * Runs a command line with git through a shell. The line can set the variables that make git trace its requests.
+   */
   async function shell(place: Checkout, line: string): Promise<Ran> {
     const ran = await place.tryGit("-c", `alias.run=!${line}`, "run");
     expect(ran.code, ran.stderr).to.equal(0);
@@ -156,7 +161,8 @@ describe("git over HTTP, by each version of its protocol", function () {
     for (let i = 0; i < 60; i++) await copy.commit(`mine ${i}`);
     const head = await work.commit("theirs");
     await work.git("push", "-q", "origin", "main");
-    // Commits that only the client has make its request long, so that git compresses it.
+    // The client has many commits of its own and names them in its request. The request is therefore so long that git
+    // compresses it.
     const fetched = await traced(copy, "fetch -q origin");
     expect(fetched.toLowerCase()).to.contain("content-encoding: gzip");
     expect(await copy.git("rev-parse", "origin/main")).to.equal(head);
@@ -167,7 +173,7 @@ describe("git over HTTP, by each version of its protocol", function () {
     expect(pushed).to.contain("transfer-encoding: chunked");
     expect(pushed).to.contain("expect: 100-continue");
     expect(pushed).to.contain("100 continue");
-    // Before what it cannot send twice, it asks with nothing whether it may.
+    // Git cannot send a chunked body twice, so it first checks with an empty request whether it may push.
     expect(pushed).to.contain("content-length: 4");
     expect(await work.git("ls-remote", "origin", "main")).to.contain(
       await work.git("rev-parse", "main"),
@@ -190,7 +196,8 @@ describe("git over HTTP, by each version of its protocol", function () {
       return Buffer.from(await (await fetch(url, { headers })).arrayBuffer()).toString("latin1");
     };
     /**
-     * Returns git's own advertisement of the same refs. The agent name differs, and the order of capabilities may.
+     * Returns git's own advertisement of the same refs. It has another agent name, and its capabilities may have
+     * another order.
      */
     const byGit = async (version: string) => {
       const line = `GIT_PROTOCOL=version=${version} git -c transfer.hideRefs=refs/remotes -c uploadpack.allowFilter -c uploadpack.allowAnySHA1InWant upload-pack --stateless-rpc --http-backend-info-refs .git`;
@@ -209,7 +216,7 @@ describe("git over HTTP, by each version of its protocol", function () {
     await appendFile(started, "\n");
     process.env.PATH = `${programs}:${PATH}`;
     try {
-      // Git's capabilities are requested once for each version.
+      // The gateway asks git for its capabilities only once for each protocol version.
       for (const version of ["0", "2"]) await told(made, "git-upload-pack", version);
       const before = await runs();
       for (const version of ["0", "1"]) {

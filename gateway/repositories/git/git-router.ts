@@ -1,4 +1,7 @@
-/** Git over HTTP (gitprotocol-http): the endpoints below a repository's address. Refusals are sentences that git shows. */
+/**
+ * Git over HTTP (gitprotocol-http): the endpoints below a repository's address. Errors are sent as plain text, which
+ * git shows to the user.
+ */
 import express, { type ErrorRequestHandler, type Response, type Router } from "express";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { countWork, timeWork } from "../../../schemas/meter.ts";
@@ -19,7 +22,9 @@ import { type Exchange, exchangeOf, nameRoute, type Service } from "./git-exchan
 import { receivePack } from "./receive-pack.ts";
 import { advertiseFetch, uploadPack, versionOf } from "./upload-pack.ts";
 
-/** With `.git` at the end of the name or without: clients of other hosts leave it out. */
+/**
+ * The path of a repository. Its name may end with `.git` or not, because clients are used to both from other hosts.
+ */
 const REPOSITORY = "/:account/:namespace/:name";
 
 interface RouterParts extends GitParts {
@@ -47,7 +52,7 @@ interface RouterOptions {
   transfersMax?: number | undefined;
 }
 
-/** Serves git and Git LFS. To be mounted at `/git`. */
+/** Returns the router that serves git and Git LFS. It must be mounted at `/git`. */
 export function gitRouter(parts: GitParts, { now, tokens, ...large }: RouterOptions): Router {
   const router = express.Router({ caseSensitive: true });
   const access = new GitAccess({ ...parts, now, tokens });
@@ -66,7 +71,7 @@ export function gitRouter(parts: GitParts, { now, tokens, ...large }: RouterOpti
   return router;
 }
 
-/** Lists refs and capabilities: the first request of every fetch and push. */
+/** Serves the first request of every fetch and push: lists refs and capabilities. */
 function advertise(parts: RouterParts) {
   return async (http: Exchange): Promise<void> => {
     const { request, response } = http;
@@ -90,7 +95,10 @@ async function advertisePush(parts: RouterParts, http: Exchange): Promise<void> 
   await sendAdvertisement(parts, http, "git-receive-pack", body);
 }
 
-/** Version 2 of the protocol: the same answer for all repositories; the client lists refs with its next request. */
+/**
+ * Serves version 2 of the protocol: the response is the same for all repositories, and the client requests the refs
+ * next.
+ */
 async function advertiseCapabilities(
   { access, capabilities }: RouterParts,
   http: Exchange,
@@ -101,7 +109,7 @@ async function advertiseCapabilities(
   http.response.send(Buffer.concat([serviceLine("git-upload-pack"), offered]));
 }
 
-/** Versions 0 and 1 of the protocol. */
+/** Serves versions 0 and 1 of the protocol, in which the first response lists the refs. */
 async function advertiseRefs(parts: RouterParts, http: Exchange): Promise<void> {
   const opened = await open(parts, http, "git-upload-pack");
   setType(http.response, "git-upload-pack", "advertisement");
@@ -142,7 +150,7 @@ function pushPack(parts: RouterParts) {
   };
 }
 
-/** Counts and times the operation when its response is over. */
+/** Counts the operation and records its duration when the response is closed. */
 function meter({ response }: Exchange, operation: "fetch" | "push"): void {
   const startedAt = performance.now();
   response.once("close", () => {
@@ -192,7 +200,7 @@ function setType(response: Response, service: Service, part: "advertisement" | "
   response.setHeader("Cache-Control", "no-cache, max-age=0, must-revalidate");
 }
 
-/** Answers an error as text, which git shows. Git prompts for a password where the status is 401. */
+/** Sends an error as text, which git shows. If the status is 401, git asks the user for a password. */
 const sayToGit: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
   const locals = localsOf(response);
   const known = error instanceof ActorError && error.code !== "internal_error" ? error : undefined;

@@ -21,7 +21,7 @@ import { RepoFinder } from "../repo-finder.ts";
 import { FetchEvents } from "./fetch-events.ts";
 import { gitRouter } from "./git-router.ts";
 
-/** How often a gateway looks what may go. */
+/** How often a gateway sweeps its cache. */
 const GIT_CACHE_SWEEP_MS = 60_000;
 
 export interface GitOptions {
@@ -30,21 +30,24 @@ export interface GitOptions {
   /** The cache is a folder in it. */
   dataDir: string;
   now: () => number;
-  /** API tokens of accounts, which open repositories as far as their permissions go; defaults to none. */
+  /**
+   * Reads the API tokens of accounts, which open repositories if their permissions allow it. When absent, only a
+   * repository's own tokens open it.
+   */
   tokens?: Tokens | undefined;
   cacheBytesMax?: number;
   slots?: Partial<SlotLimits>;
-  /** Packs of at least this size get bitmaps when they are cloned. */
+  /** Packs of at least this size get bitmaps after a clone. */
   bitmapsFromBytes?: number;
-  /** How long a pack that was just stored is surely there. */
+  /** How long the sweep keeps a newly stored pack that no repository names yet. */
   packsHeldMs?: number;
-  /** Base of the addresses in answers; defaults to the request's own host. */
+  /** Base of the addresses in responses; defaults to the request's own host. */
   publicUrl?: string;
   /** Size limits of repositories. */
   sizes?: Partial<GitSizes> | undefined;
-  /** Speed at which clients must read answers. */
+  /** Speed at which clients must read responses. */
   pace?: Partial<AnswerPaceLimits> | undefined;
-  /** Large files on their way at a time. */
+  /** Limit for the large files in transfer at the same time. */
   transfersMax?: number;
 }
 
@@ -52,9 +55,9 @@ export interface GitService {
   parts: GitParts;
   /** To be mounted at `/git`. */
   router: Router;
-  /** Brings the cache below its bound. */
+  /** Brings the cache below its limit. */
   sweep(): Promise<void>;
-  /** Resolves when all pending counts and events are sent. */
+  /** Stops the sweeps. Resolves when all pending counts of stored bytes are sent. */
   stop(): Promise<void>;
 }
 
@@ -94,7 +97,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
   const sweep = () => sweepCache(cache.files, { bytesMax: cacheBytesMax, now: now() });
   let sweeping = Promise.resolve();
   const timer = setInterval(() => {
-    // A later sweep removes what this one could not.
+    // The error of a sweep is ignored, because a later sweep does the same work.
     sweeping = sweeping.then(sweep).catch(() => {});
   }, GIT_CACHE_SWEEP_MS);
   timer.unref();

@@ -30,8 +30,8 @@ describe("git under faults", function () {
   }
 
   /**
-   * Resolves when the next push is there: its pack is stored, the repository is asked, it has decided; or after a
-   * while.
+   * Resolves when the next push reaches a step: its pack is stored, `swap` is sent to the repository, or the
+   * repository has decided. For the step `any`, resolves after `waitMs`.
    */
   function stepOf({ service }: GitGateway, step: string, waitMs: number): Promise<unknown> {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -71,7 +71,7 @@ describe("git under faults", function () {
     let wins = 0;
     const remoteOf = (i: number) => gateways[i]?.remote(repo) ?? "";
     for (let round = 0; round < 4; round++) {
-      // All build on the same before any of them pushes.
+      // All working copies commit on the same parent before any of them pushes.
       const heads = await Promise.all(
         works.map(async (work, i) => {
           if (round > 0) {
@@ -88,7 +88,8 @@ describe("git under faults", function () {
         }),
       );
       const won = raced.filter((head) => head !== undefined);
-      // At once or one after the other: who comes late does not have the winner's commit.
+      // Exactly one push wins, even if the pushes arrive one after the other, because the later commits do not
+      // contain the winner's commit.
       expect(won).to.have.length(1);
       wins += won.length;
       const there = await works[0]?.git("ls-remote", one.remote(repo), "main");
@@ -150,7 +151,7 @@ describe("git under faults", function () {
         heads.push(await own.commit(`${number} ${round}`));
         const remote = remotes[(number + round) % 3] ?? "";
         const branch = `main:branch-${number}`;
-        // An emptied cache may fail who reads it at that moment; what counts is what was acknowledged.
+        // A push or fetch may fail while the cache is being emptied. Only acknowledged pushes count.
         if ((await own.tryGit("push", "-q", remote, branch)).code !== 0) heads.pop();
         if (number === 0 && round === 5) killed.signal("SIGKILL");
       }
@@ -167,7 +168,7 @@ describe("git under faults", function () {
         await copy.git("merge-base", "--is-ancestor", head, `x/branch-${number}`);
       }
     }
-    // And the cache that all of them have left is good.
+    // After all this, the shared cache is intact.
     const left = await world.checkout();
     await left.git("fetch", "-q", at(lastingPort), "+refs/heads/*:refs/heads/x/*");
     await left.git("fsck", "--full", "--strict");
@@ -184,7 +185,7 @@ describe("git under faults", function () {
     for (let round = 0; round < 14; round++) {
       const step = random.pick(STEPS);
       if (random.chance(0.3)) {
-        // Processes of the killed gateway may still write there.
+        // Git processes of the killed gateway may still write to this folder.
         await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
       }
       await using gateway = new ChildProgram(
@@ -262,7 +263,7 @@ describe("git under faults", function () {
     const arm = async (kills: number) => {
       for (let number = 1; number <= kills; number++) await writeFile(marker(number), "");
     };
-    // Half of the pack is in it when it dies.
+    // The process dies after it has read a part of the pack.
     const script = `#!/bin/sh\nif [ "$1" = index-pack ] && { rm "${marker(1)}" || rm "${marker(2)}"; } 2>/dev/null; then\n  head -c 40 | "${real}" "$@" & kill -9 $$\nfi\nexec "${real}" "$@"\n`;
     await writeFile(join(programs, "git"), script, { mode: 0o755 });
     const { PATH } = process.env;
@@ -298,7 +299,7 @@ describe("git under faults", function () {
     try {
       await host.ready;
       const gateway = await world.gateway();
-      // Some of them are on the one host, some on the other.
+      // The actors of these repositories are spread over both hosts.
       const pushes = await Promise.all(
         Array.from({ length: 5 }, async () => {
           const [repo, work] = [await world.repo(), await world.checkout()];

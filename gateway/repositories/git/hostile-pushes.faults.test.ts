@@ -364,12 +364,12 @@ function varint(value: number): Buffer {
   return Buffer.from([...bytes, rest]);
 }
 
-/** A blob of 64 KiB, and a delta that copies it over and over. */
+/** Returns a pack of a blob of 64 KiB and a delta that copies this blob many times. */
 function deltaBomb(bytes: number): Buffer {
   const base = Buffer.alloc(0x10000);
   const baseHead = entryHead(3, base.length);
   const basePacked = deflateSync(base);
-  // Copy 0x10000 bytes from the beginning: a size of none means that.
+  // Each instruction copies 0x10000 bytes from the start of the base, because a missing size means 0x10000.
   const copies = Buffer.alloc(bytes / base.length, 0x80);
   const delta = Buffer.concat([varint(base.length), varint(bytes), copies]);
   const distance = baseHead.length + basePacked.length;
@@ -394,7 +394,10 @@ function ofsDistance(distance: number): Buffer {
   return Buffer.from(bytes);
 }
 
-/** Of the quarter megabyte that zlib sets up for each of them, what some bytes need: 20,000 would take 5 s. */
+/**
+ * Settings with which zlib allocates little memory for each tiny object. By default it allocates a quarter of a
+ * megabyte, and 20,000 objects would take 5 s.
+ */
 const SMALL_WINDOW = { windowBits: 9, memLevel: 1 };
 
 function deepTrees(depth: number): { pack: Buffer; tip: string } {

@@ -1,9 +1,10 @@
-/** Answers which refs there are, as git does (gitprotocol-v2(5), "ls-refs"), where the manifest alone can tell. */
+/** Lists refs as git does (gitprotocol-v2(5), "ls-refs"), if the manifest alone is enough to do so. */
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { FLUSH, pktLine } from "./pkt-line.ts";
 
 /**
- * Prefixes of names in one question about refs that is answered without a process: git itself gives up counting here.
+ * Name prefixes in one `ls-refs` request that is answered without a process. A request with more prefixes is passed
+ * to git.
  */
 export const LISTED_PREFIXES_MAX = 1_000;
 
@@ -14,13 +15,16 @@ interface Listing {
   prefixes: string[];
 }
 
-/** Undefined for another command, for unknown arguments, and for the targets of tags. Git answers those. */
+/**
+ * Returns the response to `ls-refs`. Returns undefined for another command, for unknown arguments, and for targets of
+ * tags: git answers those.
+ */
 export function listRefs({ refs, head }: Manifest, question: Buffer): Buffer | undefined {
   const listing = listingIn(question);
   if (!listing) return undefined;
   const isAsked = beginsWithAny(listing.prefixes);
   const names = [...refs.keys()].filter(isAsked);
-  // Only git knows the targets of tags. Its order is that of bytes.
+  // Only git knows the targets of tags. Git orders names by bytes, which `sort` does only for ASCII names.
   if (listing.peel && names.some((name) => !name.startsWith("refs/heads/"))) return undefined;
   if (names.some((name) => !/^[\x21-\x7e]+$/.test(name))) return undefined;
   const lines = names.sort().map((name) => `${refs.get(name)} ${name}\n`);
@@ -41,7 +45,8 @@ function beginsWithAny(prefixes: readonly string[]): (name: string) => boolean {
     const last = apart.at(-1);
     if (last === undefined || !prefix.startsWith(last)) apart.push(prefix);
   }
-  // No prefix begins with another. So of the prefixes that sort before a name, only the last can be its beginning.
+  // No prefix in `apart` begins with another one. So of the prefixes that sort before a name, only the last can be
+  // the name's beginning.
   return (name) => {
     let [low, high] = [0, apart.length];
     while (low < high) {
@@ -74,7 +79,7 @@ function listingIn(question: Buffer): Listing | undefined {
   return listing.prefixes.length <= LISTED_PREFIXES_MAX ? listing : undefined;
 }
 
-/** Without what ends them; undefined where they do not end as they should. */
+/** Returns the lines of a request without their newlines, or undefined if the request is malformed. */
 function linesOf(question: Buffer): string[] | undefined {
   const text = question.toString("latin1");
   const lines: string[] = [];

@@ -2,10 +2,10 @@
 
 export const FLUSH = Buffer.from("0000");
 
-/** The longest line, its length included. */
+/** The bytes of the longest line, including its four digits of length. */
 const LINE_BYTES_MAX = 65_520;
 const LENGTH_BYTES = 4;
-/** Bytes of a side band line besides the number of its band. */
+/** Bytes of content in one side-band line, without the number of its band. */
 const BAND_BYTES_MAX = LINE_BYTES_MAX - LENGTH_BYTES - 1;
 
 export function pktLine(content: string | Uint8Array): Buffer {
@@ -14,7 +14,7 @@ export function pktLine(content: string | Uint8Array): Buffer {
   return Buffer.concat([Buffer.from(length, "latin1"), bytes]);
 }
 
-/** Band 1 carries the data, 2 messages for people, 3 a final error. */
+/** Returns the content in side-band lines. Band 1 carries data, band 2 messages for people, band 3 a final error. */
 export function sideBand(band: 1 | 2 | 3, content: Uint8Array): Buffer {
   const lines: Buffer[] = [];
   for (let from = 0; from < content.length; from += BAND_BYTES_MAX) {
@@ -24,10 +24,10 @@ export function sideBand(band: 1 | 2 | 3, content: Uint8Array): Buffer {
   return Buffer.concat(lines);
 }
 
-/** The bytes are no lines of this protocol. */
+/** Thrown if the bytes are not lines of this protocol. */
 export class PktLineError extends Error {}
 
-/** Reads lines, and then whatever follows them. */
+/** Reads lines, and then the bytes that follow the lines. */
 export class PktReader {
   readonly #source: AsyncIterator<Buffer>;
   #ahead: Buffer = Buffer.alloc(0);
@@ -37,7 +37,7 @@ export class PktReader {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** A line's content, `flush`, or `end` where there is nothing more. */
+  /** Returns a line's content, `flush`, or `end` if the source has ended. */
   async line(): Promise<Buffer | "flush" | "end"> {
     if (!(await this.#fill(LENGTH_BYTES))) {
       if (this.#ahead.length === 0) return "end";
@@ -57,7 +57,7 @@ export class PktReader {
     return this.#take(length).subarray(LENGTH_BYTES);
   }
 
-  /** The next bytes without taking them; fewer at the end. */
+  /** Returns the next bytes without consuming them; fewer if the source ends. */
   async peek(bytes: number): Promise<Buffer> {
     await this.#fill(bytes);
     return this.#ahead.subarray(0, bytes);
@@ -79,7 +79,7 @@ export class PktReader {
       else chunks.push(next.value);
       held += next.value?.length ?? 0;
     }
-    // Once: they may come in any number of pieces.
+    // Concatenates the chunks only once, because there may be any number of them.
     const [only] = chunks;
     if (only) this.#ahead = chunks.length === 1 ? only : Buffer.concat(chunks);
     return this.#ahead.length >= bytes;

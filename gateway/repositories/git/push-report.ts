@@ -1,8 +1,11 @@
-/** The answer to a push: the result of its pack, and a line for each ref. */
+/** Builds the response to a push: the result of its pack, and a line for each ref. */
 import { FLUSH, pktLine, sideBand } from "./pkt-line.ts";
 import type { PushRequest } from "./read-push.ts";
 
-/** `faults`: why a ref was not changed, in the order of the commands; undefined where it was. */
+/**
+ * `faults` has an entry for each command, in order: why its ref was not changed, or undefined if the command
+ * succeeded.
+ */
 export interface PushOutcome {
   unpack: string;
   faults: readonly (string | undefined)[];
@@ -10,7 +13,7 @@ export interface PushOutcome {
   message?: string | undefined;
 }
 
-/** A line that says nothing, so that nobody takes the connection for dead. */
+/** A line without content. It shows that the connection is still alive. */
 export const KEEP_ALIVE = pktLine(Buffer.of(1));
 
 export function hasSideBand({ capabilities }: PushRequest): boolean {

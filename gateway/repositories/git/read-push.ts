@@ -12,7 +12,7 @@ import type { RefCommand } from "../../../schemas/repositories/ref-command.ts";
 import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import { PktLineError, type PktReader } from "./pkt-line.ts";
 
-/** Shallow commits a client may name; a clone of depth 1 has one for each ref. */
+/** Shallow commits that a client may name. A clone of depth 1 has one for each ref. */
 export const SHALLOW_LINES_MAX = 20_000;
 
 export interface PushRequest {
@@ -24,7 +24,7 @@ export interface PushRequest {
 const COMMAND = /^([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0\n]+)$/;
 const SHALLOW = /^shallow [0-9a-f]{40}$/;
 
-/** Undefined for the empty request with which git finds out whether it may push. */
+/** Reads the commands of a push. Returns undefined for the empty request by which git checks whether it may push. */
 export async function readPush(reader: PktReader): Promise<PushRequest | undefined> {
   try {
     return await readLines(reader);
@@ -48,7 +48,8 @@ async function readLines(reader: PktReader): Promise<PushRequest | undefined> {
     if (bytes > PUSH_HEAD_BYTES_MAX) throw tooMuch(`${PUSH_HEAD_BYTES_MAX} bytes of commands`);
     const [text = "", listed] = withoutNewline(line).split("\0", 2);
     if (SHALLOW.test(text)) {
-      // Parents of a shallow commit may be absent. The check of the pack finds out whether they are here.
+      // The client may lack the parents of a shallow commit. The check of the pack finds out whether the repository
+      // has them.
       shallows += 1;
       if (shallows > SHALLOW_LINES_MAX) throw tooMuch(`${SHALLOW_LINES_MAX} shallow commits`);
       continue;

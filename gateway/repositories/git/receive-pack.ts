@@ -1,6 +1,6 @@
 /**
- * Receives a push. Its pack is checked and durable before the repository decides, and the client gets exactly that
- * decision.
+ * Receives a push. Its pack is checked and stored before the repository decides about the push. The client receives
+ * exactly this decision.
  */
 import { createReadStream } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -25,9 +25,9 @@ import { PktReader } from "./pkt-line.ts";
 import { hasSideBand, KEEP_ALIVE, type PushOutcome, pushReport } from "./push-report.ts";
 import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
 
-/** Bytes of a pack that are read before it gets a process. Most pushes arrive whole by then. */
+/** Bytes of a pack that are read before the push occupies a process. Most pushes have arrived completely by then. */
 export const PUSH_AHEAD_BYTES = 1024 * 1024;
-/** The pause after which a client hears that we still work on its push, as git's own `receive.keepAlive`. */
+/** Interval of the lines that keep the connection of a push alive, as with git's own `receive.keepAlive`. */
 const PUSH_KEEP_ALIVE_MS = 5_000;
 
 /** "PACK", version 2, no objects. */
@@ -53,7 +53,7 @@ export async function receivePack(
     if (push) await answerPush(parts, repo, { push, reader, http });
     else response.end();
   } finally {
-    // Whatever was refused before its end is not read on.
+    // If the push was refused early, the rest of its body is not read.
     body.destroy();
   }
 }
@@ -64,7 +64,7 @@ async function answerPush(
   { push, reader, http }: { push: PushRequest; reader: PktReader; http: PushExchange },
 ): Promise<void> {
   const { response, signal, logger } = http;
-  // Leftovers are removed after the client has its answer.
+  // Temporary files are removed after the client has received the response.
   await using ends = new AsyncDisposableStack();
   const alive = setInterval(() => {
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
@@ -100,7 +100,7 @@ async function decide(
   }
   const ahead = await reader.peek(PUSH_AHEAD_BYTES);
   ends.defer(await parts.slots.enter(repo, signal));
-  // A pack that is all here can be read again.
+  // A pack that has arrived completely can be read a second time.
   const isRepeatable = ahead.length < PUSH_AHEAD_BYTES;
   const { outcome, taken } = await readInView(
     () => parts.cache.openObjects(repo, repo.manifest, signal),
@@ -114,7 +114,10 @@ async function decide(
   return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
 }
 
-/** `taken` is absent where nothing of the push may be used. */
+/**
+ * Checks a push and sends it to the repository. `taken` is absent if the pack was refused, so that none of its
+ * objects can be used.
+ */
 async function decideIn(
   view: RepoView,
   parts: GitParts,
@@ -131,7 +134,7 @@ async function decideIn(
     return { outcome: unpackFailed(push, accountFull(stored, parts.storage.bytesMax).message) };
   }
   if (taken.lacksRoom) {
-    // This goes without a wait, because only a later push can find the new room.
+    // The send is not awaited, because only a later push can use the space that a prune frees.
     parts.actors.send(repoContract, repo.id, "roomLacked", {}).catch(() => {});
   }
   if (taken.fault !== undefined) return { outcome: unpackFailed(push, taken.fault) };
@@ -141,7 +144,7 @@ async function decideIn(
   return { outcome, taken };
 }
 
-/** Checks the push again, because the objects that it was checked against may have gone meanwhile. */
+/** Checks the push again after a prune, because objects that the first check relied on may have been deleted. */
 async function verifyAnew(
   parts: GitParts,
   opened: OpenedRepo,
@@ -150,7 +153,7 @@ async function verifyAnew(
   const { push, outcome, taken, signal, ends } = first;
   const manifest = await parts.manifests.read(opened.id, opened.address, signal);
   const repo = { ...opened, manifest };
-  // Commands that were done already are not sent a second time.
+  // Only commands that were refused because of the prune are sent again, or all commands of an atomic push.
   const isOpen = (number: number) =>
     push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
   const open = push.commands.filter((_, number) => isOpen(number));
@@ -161,7 +164,7 @@ async function verifyAnew(
     () => parts.cache.openObjects(repo, manifest, signal),
     async (view) => {
       const pack = packAgain(taken.files);
-      // Git may end before it has read the whole file.
+      // Git may exit before it has read the whole file, so the file is closed at the end of the push.
       ends.defer(async () => {
         await pack.return();
       });
@@ -181,7 +184,10 @@ async function verifyAnew(
   };
 }
 
-/** The pack may have moved into the cache already, with its file, which is opened at the first read. */
+/**
+ * Yields the pack a second time. A small pack is read from memory, because its file may have moved into the cache.
+ * The file of a larger pack is opened at the first read.
+ */
 async function* packAgain(files: PackFiles | undefined): AsyncGenerator<Buffer, void, undefined> {
   if (!files) yield EMPTY_PACK;
   else if (files.whole) yield files.whole.pack;
@@ -220,11 +226,12 @@ async function accept(
   }
   const pack = files && (await parts.packs.put(repo.accountId, files, signal));
   const packs = pack ? [pack] : [];
-  // Errors of the cache do not concern the client.
+  // An error of the cache must not fail the push.
   const adopt = async () => {
     if (files && pack) await parts.cache.adopt(repo.accountId, pack.sha256, files).catch(() => {});
   };
-  // A small one is all in memory; whether it is named, the cache need not know.
+  // A small pack can move into the cache now, because its bytes stay in memory. It may stay there even if the push is
+  // refused.
   const adopted = files?.whole && adopt();
   ends.defer(() => adopted);
   const { treeDepth } = inspected;
@@ -236,7 +243,7 @@ async function accept(
   return { unpack: "ok", faults };
 }
 
-/** From here on the client's leaving changes nothing. */
+/** Sends the push to the repository. This is not aborted when the client leaves. */
 async function commit(
   { actors, sizes }: GitParts,
   { id, manifest }: OpenedRepo,
@@ -280,7 +287,7 @@ const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({
   faults: push.commands.map(() => "unpacker error"),
 });
 
-/** The answer has begun, so the fault goes into it. */
+/** Returns the outcome of a failed push whose response has begun: the response must contain the fault. */
 function failed(push: PushRequest, error: unknown, logger: Logger): PushOutcome {
   const isRefusal = error instanceof ActorError && error.code !== "internal_error";
   if (!isRefusal) logger.error({ err: error }, "push failed");

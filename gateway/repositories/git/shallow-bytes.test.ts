@@ -22,7 +22,7 @@ describe("the bytes of a shallow fetch", function () {
     const work = await world.checkout();
     const made = await runGitClient(work.folder, ["fast-import", "--quiet"], history());
     expect(made).to.deep.include({ code: 0 });
-    // Packs the history as a client does for a first push.
+    // Packs the history as git does for a client's first push.
     await work.git("repack", "-adfq");
     await work.git("push", "-q", gateway.remote(repo), "main");
     const root = join(world.folder, "reference");
@@ -56,7 +56,10 @@ describe("the bytes of a shallow fetch", function () {
   }
 });
 
-/** A history for `git fast-import`, whose files grow and shrink, so that old versions are bases of new ones. */
+/**
+ * Returns a history for `git fast-import`. Its files grow and shrink, so that git stores some newer versions as
+ * deltas of older ones.
+ */
 function history(): string {
   const random = new SeededRandom(7);
   const below = (end: number) => random.integer(0, end - 1);

@@ -5,9 +5,11 @@ import { until } from "../../../scripts/testing/until.ts";
 import { type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
 import { FLUSH, pktLine } from "./pkt-line.ts";
 
-/** More than buffers hold on the way to a client. */
+/** More bytes than the buffers between the gateway and a client can hold. */
 const LARGE = 16 * 1024 * 1024;
-/** Longer than a machine stands still that has much else to do: to this process that is a client that reads nothing. */
+/**
+ * `stallMs` is longer than a busy machine may pause the test's process. During such a pause the client reads nothing.
+ */
 const PACE = { stallMs: 3_000, stallBytes: 512 * 1024 };
 
 describe("a client that reads a clone slowly", function () {
@@ -29,7 +31,7 @@ describe("a client that reads a clone slowly", function () {
   after(() => world[Symbol.asyncDispose]());
   afterEach(() => expect(gateway.faults).to.deep.equal([]));
 
-  /** `have`: one more line, so that no other clone has asked the same. */
+  /** Starts a clone. `line` adds a line to the request, so that no stored response of another clone matches. */
   function cloning(line = ""): Socket {
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
     socket.on("error", () => {});
@@ -81,7 +83,7 @@ describe("a client that reads a clone slowly", function () {
     first.destroy();
     const second = cloning();
     const over = closed(second);
-    // Taken off the connection, and no more than that.
+    // Starts to read from the connection, but takes no more than its buffer holds.
     second.read(0);
     await until("it has begun", () => second.bytesRead > 0);
     const before = performance.now();

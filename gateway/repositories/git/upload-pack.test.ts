@@ -18,7 +18,7 @@ describe("the git process that serves a fetch", function () {
     work = await world.checkout();
     for (let i = 0; i < 4; i++) await work.commit(`${i}`);
     await work.git("push", "-q", gateway.remote(repo), "main");
-    // Records its call, and then runs the real git.
+    // A replacement of git that records its configuration and then runs the real git.
     const programs = join(world.folder, "telling-git");
     await mkdir(programs);
     windows = join(programs, "windows");

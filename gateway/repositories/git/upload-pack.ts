@@ -1,4 +1,4 @@
-/** Serves a fetch by git itself, on the repository as it is. */
+/** Serves a fetch: runs git on the current version of the repository, or sends a stored response. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { AnswerPace } from "../../http/answer-pace.ts";
@@ -14,9 +14,12 @@ import { wholeBody } from "./git-body.ts";
 import { listRefs } from "./list-refs.ts";
 import { FLUSH } from "./pkt-line.ts";
 
-/** A fetch's negotiation, unpacked: git's own bound (http.maxRequestBuffer). */
+/** Decompressed bytes of a fetch request: git's own limit (http.maxRequestBuffer). */
 const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
-/** A clone's request has a few lines. If it names every ref, its answer is not worth keeping. */
+/**
+ * Bytes of a clone's request whose response is stored. A normal request has a few lines. The response to a request
+ * that names every ref is not worth storing.
+ */
 const KNOWN_QUESTION_BYTES_MAX = 64 * 1024;
 
 interface FetchExchange {
@@ -29,11 +32,11 @@ interface FetchExchange {
 
 /** On its side band. */
 const PACK_BEGINS = Buffer.from("\u0001PACK", "latin1");
-/** The line of a request for depth 1, with its length, in every version of the protocol. */
+/** Matches the line of a request for depth 1, with its length, in all versions of the protocol. */
 const OF_DEPTH_1 = /000cdeepen 1|000ddeepen 1\n/;
 const SERVE = ["upload-pack", "--strict", "--stateless-rpc"];
 
-/** Which refs there are, in versions 0 and 1, where only git knows: with what annotated tags point at. */
+/** Lists the refs in versions 0 and 1 by git, because only git knows the targets of annotated tags. */
 export async function advertiseFetch(
   parts: GitParts,
   repo: OpenedRepo,
@@ -54,14 +57,15 @@ export async function uploadPack(
     await new AnswerPace(exchange.response, parts.pace).end(exchange.signal, listed);
     return;
   }
-  // A shallow fetch searches for deltas where a base is not sent. At depth 1 that finds 0.1 % fewer bytes for 2.5
-  // times the processor time. Deeper fetches need it: without, depth 50 of a real history is 2.9 times as large.
+  // For a shallow fetch, git searches for new deltas if it does not send the base of a stored delta. At depth 1 this
+  // search makes the pack 0.1 % smaller and takes 2.5 times the processor time. Deeper fetches need the search:
+  // without it, a pack of depth 50 of a real history is 2.9 times as large.
   const config = OF_DEPTH_1.test(input.toString("latin1")) ? { "pack.window": "0" } : {};
   await serve(parts, repo, exchange, { parameters: SERVE, input, config });
 }
 
 interface GitRun {
-  /** The start of the answer, before git's output. It is written only when git runs. */
+  /** The start of the response, which is written before git's output. */
   head?: Buffer;
   parameters: readonly string[];
   input?: Buffer;
@@ -81,7 +85,7 @@ async function serve(
     const hasPack = known
       ? await sendKnown(parts, known, exchange, asked)
       : await serveByGit(parts, repo, exchange, { ...asked, recording });
-    // Errors of the index do not concern the client.
+    // An error of the bitmap index must not fail the fetch.
     if (key && hasPack && !known) void parts.cloneIndexes.want(repo).catch(() => {});
     if (hasPack) parts.fetchEvents.report(repo, asked.input, exchange.logger);
   } finally {
@@ -89,7 +93,10 @@ async function serve(
   }
 }
 
-/** Returns the key of a clone. Fetches are not cached, because they differ too much. */
+/**
+ * Returns the cache key of a clone, or undefined for a fetch. Responses to fetches are not stored, because they
+ * differ too much.
+ */
 function keyOf(
   { id, manifest }: OpenedRepo,
   request: IncomingMessage,
@@ -146,7 +153,10 @@ interface Served extends GitRun {
   recording: Recording | undefined;
 }
 
-/** Sends git's answer. Unless `isLast`, a failure of git before the pack begins rejects, and nothing is sent. */
+/**
+ * Sends git's output. If git fails before the pack begins, and this is not the last attempt, rejects and sends
+ * nothing.
+ */
 async function serveFrom(
   view: RepoView,
   { cloneIndexes, pace }: GitParts,
@@ -167,11 +177,11 @@ async function serveFrom(
   const send = async (chunk: Buffer) => {
     if (head && !response.headersSent) response.write(head);
     recording?.add(chunk);
-    // A client that takes too little ends the process, and its answer is cut off.
+    // If the client reads too slowly, the process is stopped and the response is cut off.
     await paced.write(chunk, signal).catch(() => stalled.abort());
   };
   const output = new HeldOutput();
-  // Leaving in the middle is no fault. Without this option the iterator would end the stream with an error.
+  // Leaving the loop early is no fault. Without this option the iterator would destroy the stream with an error.
   const chunks: AsyncIterable<Buffer> = git.stdout.iterator({ destroyOnReturn: false });
   for await (const chunk of chunks) {
     const ready = output.take(chunk);
@@ -185,32 +195,35 @@ async function serveFrom(
     if (code !== null) await cloneIndexes.drop(repo).catch(() => {});
     if (!output.isReleased && !hasLeft()) {
       if (!isLast) throw new Error(`Cannot serve a fetch: ${stderr}`);
-      // A process that could not start has said nothing to the client.
+      // A process without output could not start, for example because its folder was removed.
       if (output.isEmpty) throw gone(view.cwd);
       await checkIntact(view);
     }
   } else if (!output.isReleased && !hasLeft()) {
-    // Git lists no refs where their file has just been removed, and calls that a success.
+    // If the file of refs was just removed, git lists no refs but exits with 0.
     await checkIntact(view);
   }
   if (!output.isReleased) await send(output.release());
-  // If git ended by itself, its protocol states why. Otherwise the answer is cut off.
+  // If git exited, its output states the reason. If git was killed, the response is cut off.
   if (code === null) response.destroy();
   else await paced.end(signal);
   if (code === 0 && output.isWhole && (output.hasPack || (await view.isIntact()))) {
-    // The client has its answer: a recording that was lost with the cache is nothing to it.
+    // The client has the complete response, so an error of the recording must not fail the fetch.
     await recording?.keep({ hasPack: output.hasPack }).catch(() => {});
   }
-  // A client that has all of it may leave before git has ended.
+  // A client may leave before git has exited, but after it has received the whole response.
   return output.hasPack && output.isWhole;
 }
 
-/** Until the pack begins, git can be run again: the client has nothing yet. */
+/**
+ * Bytes of output that are held back until the pack begins. While the client has received nothing, git can be run
+ * again.
+ */
 const HELD_BYTES_MAX = 64 * 1024;
-/** People wait for the progress that git reports before it. */
+/** How long output is held back. People wait for the progress that git reports before the pack. */
 const HELD_MS_MAX = 1_000;
 
-/** The output of git on its way to the client, held back until the pack begins. */
+/** Holds back the output of git until the pack begins. */
 class HeldOutput {
   readonly #startedAt = performance.now();
   #held: Buffer[] = [];
@@ -219,7 +232,7 @@ class HeldOutput {
   isReleased = false;
   hasPack = false;
 
-  /** True when the output so far ends as every whole answer does. */
+  /** True if the output so far ends with a flush line, as every complete response does. */
   get isWhole(): boolean {
     return FLUSH.equals(this.#end.subarray(-FLUSH.length));
   }
@@ -230,7 +243,7 @@ class HeldOutput {
 
   /** Returns the bytes to send now, if any. */
   take(chunk: Buffer): Buffer | undefined {
-    // Git writes the number of a band and what is on it one after the other.
+    // Searches the end of the earlier output too, because git writes the number of a band and its content separately.
     this.hasPack ||= Buffer.concat([this.#end, chunk]).includes(PACK_BEGINS);
     const last = chunk.subarray(-PACK_BEGINS.length);
     this.#end = Buffer.concat([this.#end, last]).subarray(-PACK_BEGINS.length);

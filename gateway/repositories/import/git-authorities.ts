@@ -6,8 +6,9 @@ import { getCACertificates } from "node:tls";
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
- * Returns every authority to trust, in PEM: those of the machine and of Node, and those in the file. Undefined without
- * a file: git and Node then trust their own. Throws one line if the file is not what the setting says.
+ * Returns all certificate authorities to trust, in PEM: those of the machine, of Node and of the file. Returns
+ * undefined without a file, so that git and Node use their own defaults. Throws an error of one line if the file is
+ * missing or invalid.
  */
 export function readAuthorities(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Brings along the large files that an imported history points at, from where its own host keeps them. */
+/** Imports the large files of an imported history from the host of its origin. */
 import type { Readable } from "node:stream";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -16,11 +16,14 @@ import type { OpenedRepo } from "../opened-repo.ts";
 import { heldNow } from "../packs/pack-store.ts";
 import { retried } from "./retried.ts";
 
-/** Large files that one import fetches at a time, and what their host may say of a hundred of them. */
+/**
+ * IMPORT_LFS_AT_ONCE limits the large files that one import fetches at the same time. IMPORT_LFS_ANSWER_BYTES_MAX
+ * limits the host's response about one batch of large files.
+ */
 const IMPORT_LFS_AT_ONCE = 4;
 const IMPORT_LFS_ANSWER_BYTES_MAX = 1024 * 1024;
 
-/** Fetches from an address after checking it. The response is decoded and has at most `bytesMax` bytes. */
+/** Checks an address and fetches from it. The response's body is decoded and has at most `bytesMax` bytes. */
 export type ImportFetch = (
   url: string,
   options: {
@@ -44,7 +47,7 @@ interface LfsImportParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "st
 
 const TYPE = "application/vnd.git-lfs+json";
 
-/** docs/api/batch.md of git-lfs, as far as it is of use here. */
+/** The fields of a batch response that the import uses (docs/api/batch.md of git-lfs). */
 const Answer = z.object({
   objects: z.array(
     z.object({
@@ -65,8 +68,8 @@ interface Download {
 }
 
 /**
- * Returns the objects that the origin did not serve; the history is complete without them. Rejects with ActorError
- * past the limits.
+ * Imports the large files of a history. Returns a text about the files that the origin did not serve, or null. The
+ * history is complete without those files. Rejects with ActorError past the limits.
  */
 export async function importLfs(
   { retryPausesMs = IMPORT_RETRY_PAUSES_MS, ...given }: LfsImportParts,
@@ -113,7 +116,7 @@ function isServerError({ status, body }: Awaited<ReturnType<ImportFetch>>): bool
   return status >= 500;
 }
 
-/** Before the first of them is fetched. */
+/** Checks the sizes of all large files before the first one is fetched. */
 function checkSizes(
   { sizes }: LfsImportParts,
   { manifest }: OpenedRepo,
@@ -131,7 +134,10 @@ function checkSizes(
   throw new ActorError("storage_full", text);
 }
 
-/** Asks for large files. Returns none if the host has none or does not give them to everybody. */
+/**
+ * Requests the download addresses of large files. Returns an empty map if the host has no large files or does not
+ * serve them to everybody.
+ */
 async function askFor(
   { fetch }: LfsImportParts,
   url: string,
@@ -162,7 +168,7 @@ async function askFor(
   return downloads;
 }
 
-/** False where it does not come, or is another. */
+/** Fetches and stores one large file. Returns false if the host does not send the file, or sends other content. */
 async function fetchOne(
   { actors, lfs, sizes, fetch }: LfsImportParts,
   { id, address }: OpenedRepo,

@@ -33,7 +33,10 @@ describe("the origin of an import", function () {
   let server: Server;
   let importing: ImportParts;
   let origin: string;
-  /** The host's answers below a path, by the number of earlier requests. Other paths serve the repository's files. */
+  /**
+   * Computes the host's responses to paths of the map from the number of earlier requests. Other paths serve the
+   * repository's files.
+   */
   const answers = new Map<string, Answer>();
   const requested: string[] = [];
   const large = Buffer.from("a large file");
@@ -89,7 +92,10 @@ describe("the origin of an import", function () {
   });
 
   let imports = 0;
-  /** Returns the skipped refs of an import or the reason of its failure, and the number of imported refs. */
+  /**
+   * Runs an import. Returns its text about missing content or the reason of its failure, and the number of imported
+   * refs.
+   */
   async function bring(path: string) {
     const name = `import-${imports++}`;
     const address = { accountId: world.accountId, namespace: "imports", name };

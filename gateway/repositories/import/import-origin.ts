@@ -1,4 +1,7 @@
-/** The origin of an import, as git sees it: at checked addresses, behind redirects, and asked again after a 5xx. */
+/**
+ * Runs git against the origin of an import: checks addresses, follows redirects, and repeats commands after a 5xx
+ * response.
+ */
 import { writeFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { resolve as absolute, join } from "node:path";
@@ -12,15 +15,18 @@ import { type GitExit, runGit } from "../process/git-process.ts";
 import type { ImportFetch } from "./import-lfs.ts";
 import { retried } from "./retried.ts";
 
-/** Bytes of an origin's list of refs: half a million refs, most of which may be its internal ones. */
+/**
+ * Bytes of an origin's list of refs. Half a million refs fit; most of them may be internal refs of the host, which
+ * are not imported.
+ */
 const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface OriginParts {
   /** Resolves to all addresses of a host. Rejects if one of them is not allowed. */
   resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
-  /** Every certificate authority that is trusted, in PEM; defaults to the system's. */
+  /** All certificate authorities to trust, in PEM; defaults to the system's. */
   authorities?: string | undefined;
-  /** Follows redirects of git, and fetches large files. */
+  /** The HTTP client that follows redirects in place of git, and that fetches large files. */
   fetch: ImportFetch;
   /** Pauses before a request is repeated after a 5xx. */
   retryPausesMs?: readonly number[] | undefined;
@@ -50,7 +56,7 @@ const SETTINGS = {
   "protocol.version": "2",
 };
 
-/** Lists the refs of the origin. Git then runs in `folder` and connects to no other host. */
+/** Opens the origin and lists its refs. The returned `git` runs in `folder` and connects to no other host. */
 export async function openOrigin(
   parts: OriginParts,
   { folder, url }: { folder: string; url: string },
@@ -69,7 +75,7 @@ export async function openOrigin(
 
 const REDIRECTED = /returned error: 30[12378]\b/;
 
-/** Repeats each command after a 5xx of the origin. */
+/** Returns a function that runs git commands against the origin. It repeats a command after a 5xx response. */
 async function gitFor(
   parts: OriginParts,
   { folder, url }: { folder: string; url: string },
@@ -94,7 +100,7 @@ async function gitFor(
 
 const SERVER_ERROR = /returned error: 5\d\d\b|\bHTTP 5\d\d\b/;
 
-/** Looks up and checks the address, and makes git connect to exactly that one. */
+/** Resolves the host and checks its address. Returns settings that make git connect to exactly this address. */
 async function settingsFor(
   { resolve, authorities }: OriginParts,
   { folder, url: text }: { folder: string; url: string },
@@ -116,7 +122,7 @@ async function settingsFor(
 
 const FIRST_REQUEST = "/info/refs?service=git-upload-pack";
 
-/** Follows the redirects of git's first request, as git does by default, but through the egress guard at each hop. */
+/** Follows the redirects of git's first request, as git does by default. The egress guard checks each address. */
 async function followRedirects(
   { fetch }: OriginParts,
   url: string,
@@ -152,7 +158,10 @@ function checkedTarget(location: string, from: string): string {
   );
 }
 
-/** Removes what git appended to the repository's address. A redirect that drops it leads to no repository. */
+/**
+ * Returns the repository's address: removes the path that git's first request appends. If a redirect dropped this
+ * path, its target is not a repository.
+ */
 function baseOf(at: string): string {
   if (at.endsWith(FIRST_REQUEST)) return at.slice(0, -FIRST_REQUEST.length);
   throw new ActorError(
@@ -172,9 +181,12 @@ function readRefs(listed: Buffer): Pick<Origin, "head" | "refs"> {
   return { head, refs };
 }
 
-/** Says why git failed, by its last line. What only git's own user could answer is left out. */
+/**
+ * Returns why git failed, from the last line of its errors. Lines that only a user of git at a terminal could use are
+ * replaced.
+ */
 export function originFault(stderr: string, url: string): ActorError {
-  // When a host asks for credentials, git reports that it could not ask for them.
+  // If a host requires credentials, git reports that it could not ask a user for them.
   const needsPassword = /could not read (?:Username|Password)|Authentication failed/.test(stderr);
   const status = /returned error: (40[13])|HTTP (40[13])/.exec(stderr);
   if (needsPassword || status) {

@@ -1,4 +1,4 @@
-/** Reads how far an import is from what git prints. */
+/** Reads the progress of an import from git's output. */
 import type { ImportProgress } from "../../../schemas/repositories/repo.ts";
 
 /** Reads the output of `git fetch --progress`, whose lines end with a carriage return. */

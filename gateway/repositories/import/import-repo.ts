@@ -1,4 +1,7 @@
-/** Brings a public repository here: fetched by git from one checked address, then taken in as a push is. */
+/**
+ * Imports a public repository. Git fetches it from one checked address, and its content is then checked and stored
+ * like a push.
+ */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -31,8 +34,8 @@ export interface ImportParts extends GitParts, OriginParts {
 }
 
 /**
- * Resolves to the missing large files when the import is complete. Repeating it changes nothing. Rejects with
- * ActorError with the reason of a failure.
+ * Imports a repository. Resolves to a text about missing large files, or null. A repetition changes nothing. Rejects
+ * with an ActorError that states the reason of a failure.
  */
 export async function importRepo(
   parts: ImportParts,
@@ -43,13 +46,13 @@ export async function importRepo(
   const { msMax = IMPORT_MS_MAX } = parts;
   const late = new AbortController();
   const text = `Cannot import: it takes longer than ${Math.ceil(msMax / 60_000)} minutes`;
-  // A refusal: another try would take as long.
+  // An ActorError is not retried: another attempt would take as long.
   const timer = setTimeout(() => late.abort(new ActorError("deadline_exceeded", text)), msMax);
   await using ends = new AsyncDisposableStack();
   ends.defer(() => clearTimeout(timer));
   const signal = AbortSignal.any([left, late.signal]);
   const manifest = await parts.manifests.read(id, address, signal);
-  // A task may be run again when it was all but done.
+  // The task may run again although an earlier run has added the content.
   if (manifest.refs.size > 0) return null;
   const repo = { id, accountId: address.accountId, address, manifest };
   const folder = parts.cache.files.temporary("import");
@@ -68,22 +71,24 @@ export async function importRepo(
     tell({ step: "checking", percent: null });
     const refs = await listRefs(origin.git);
     const shallow = await shallowOf(folder);
-    // Before any ref reaches these commits, so that readers know where history ends.
+    // The shallow commits are reported before any ref reaches them, so that readers know where the history ends.
     if (shallow.length > 0) {
       await parts.actors.call(repoContract, id, "importShallow", { commits: shallow });
     }
-    // Set before the first object too, because a repeated task keeps existing content.
+    // The default branch is also set before the first object is added, because a repeated task ends early if the
+    // repository has refs.
     const head = branch === null ? origin.head : `refs/heads/${branch}`;
     if (head !== undefined && refs.has(head)) await setHead(parts.actors, id, head);
-    // Large files come first too, because nobody looks for them once the refs exist.
+    // Large files are also imported before the refs, because a repeated task ends early if the repository has refs.
     const large = { folder, tips: [...refs.values()], url: origin.url };
     const lacking = await importLfs(parts, repo, large, signal, tell);
     await takeIn(parts, repo, { folder, refs, shallow, signal });
     return lacking;
   } catch (error) {
-    // The timeout wins over the error of the step that it interrupted.
+    // If the timeout has passed, its error replaces the error of the step that it interrupted.
     late.signal.throwIfAborted();
-    // Somebody has emptied the cache, so the origin is not at fault. The task is run again.
+    // If the folder is gone, another process has emptied the cache and the origin is not at fault. The task then runs
+    // again.
     if (!(await statOf(folder))) throw gone(folder);
     throw error;
   } finally {
@@ -116,7 +121,7 @@ async function fetchRefs(
   if (code !== 0) throw originFault(stderr, url);
 }
 
-/** Returns the refs to import. Refs other than branches, tags and notes are of use only to their host. */
+/** Returns the refs to import: branches, tags and notes. Other refs are useful only to their host. */
 function wantedRefs({ refs }: Origin, branch: string | null): Map<string, string> {
   if (branch !== null) {
     const ref = `refs/heads/${branch}`;
@@ -146,7 +151,7 @@ async function listRefs(git: Origin["git"]): Promise<Map<string, string>> {
 /** An id and its newline. */
 const SHALLOW_LINE_BYTES = ZERO_ID.length + 1;
 
-/** Commits whose parents did not come along. */
+/** Returns the commits whose parents were not fetched. */
 async function shallowOf(folder: string): Promise<string[]> {
   const path = join(folder, "shallow");
   const commits = ((await statOf(path))?.size ?? 0) / SHALLOW_LINE_BYTES;
@@ -158,7 +163,10 @@ async function shallowOf(folder: string): Promise<string[]> {
   throw new ActorError("limit_reached", reason);
 }
 
-/** Takes the content in as a push of everything: git checks it, and it is measured, stored and then decided. */
+/**
+ * Adds the content as a push of all refs would. Git checks the pack, the pack is inspected and stored, and then the
+ * repository decides.
+ */
 async function takeIn(
   parts: ImportParts,
   repo: OpenedRepo,
@@ -185,7 +193,7 @@ async function takeIn(
     signal,
   });
   packing.stdin.end();
-  // Listen at once: unread output is lost when its process ends.
+  // The output must be read from the start: unread output is lost when the process ends.
   const reader = new PktReader(packing.stdout.pipe(new PassThrough()));
   await using taken = await quarantinePack(parts.cache.files, view, reader, {
     room: repoBytes,

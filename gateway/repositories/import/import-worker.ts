@@ -1,4 +1,4 @@
-/** The worker that imports repositories: it runs where git, its cache and its slots are. */
+/** The worker that imports repositories. It runs in gateways, which have git, its cache and its process slots. */
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -7,21 +7,23 @@ import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";
 
-/** Imports of one gateway at a time: each holds a git process, disk and the network. */
+/** Imports that one gateway runs at the same time. Each occupies a git process, the disk and the network. */
 const IMPORT_SLOTS = 2;
-/** How often an import says how far it is, at most: each time is a commit of its repository. */
+/**
+ * The shortest interval between two progress reports of an import. Each report is a commit of the repository's actor.
+ */
 const IMPORT_PROGRESS_MS = 1_000;
 
-/** `toldMs`: how often it says how far it is, at most. */
+/** `toldMs` is the shortest interval between two progress reports. */
 export function importWorker(parts: ImportParts & { toldMs?: number }) {
   return defineWorker(repoImport, {
     slots: { import: IMPORT_SLOTS },
-    // The import itself reports that it took too long.
+    // The import has its own, shorter limit, so that the import itself reports the timeout.
     runMsMax: 2 * IMPORT_MS_MAX,
     handlers: {
       async fetch(origin, { key, signal }) {
         const reportProgress = seldom(parts.toldMs ?? IMPORT_PROGRESS_MS, (progress) => {
-          // A lost report is repeated, or replaced by a newer one.
+          // A lost report does no harm, because newer reports follow.
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
         });
         const lacking = await importRepo(parts, { ...origin, id: key }, signal, reportProgress);
@@ -42,7 +44,7 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
   });
 }
 
-/** Limits progress reports to one per interval. A new step is reported at once. */
+/** Limits progress reports to one per interval. A new step is reported immediately. */
 function seldom(
   everyMs: number,
   tell: (progress: ImportProgress) => void,

@@ -1,7 +1,10 @@
-/** Repeats a request after a passing failure of the other side. */
+/** Repeats a request after a temporary failure of the other side. */
 import { setTimeout as pause } from "node:timers/promises";
 
-/** Resolves to the first outcome that need not be repeated, or to the last one. Pauses before each repetition. */
+/**
+ * Resolves to the first outcome that need not be repeated, or to the outcome of the last attempt. Pauses before each
+ * repetition.
+ */
 export async function retried<T>(
   run: () => Promise<T>,
   isToRepeat: (outcome: T) => boolean,

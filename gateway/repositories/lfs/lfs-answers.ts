@@ -1,4 +1,4 @@
-/** Requests and answers of Git LFS as JSON (docs/api of git-lfs). */
+/** Reads requests and sends responses of Git LFS as JSON (docs/api of git-lfs). */
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { z } from "zod";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
@@ -6,7 +6,7 @@ import { localsOf } from "../../http/locals.ts";
 import { readJson } from "../../http/read-json.ts";
 import { wholeBody } from "../git/git-body.ts";
 
-/** Bytes of such a question, at 110 for each object. */
+/** Bytes of a request's body. A batch has some 110 bytes for each object. */
 export const LFS_QUESTION_BYTES_MAX = 64 * 1024;
 
 const TYPE = "application/vnd.git-lfs+json";
@@ -26,7 +26,7 @@ export function sendLfs(response: Response, status: number, body: object): void 
   response.end(JSON.stringify(body));
 }
 
-/** Answers errors as git-lfs reads them: docs/api/batch.md of git-lfs, "Response Errors". */
+/** Sends errors in the form that git-lfs reads (docs/api/batch.md of git-lfs, "Response Errors"). */
 export const sendLfsError: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
   const locals = localsOf(response);
   const known = refusalOf(error);

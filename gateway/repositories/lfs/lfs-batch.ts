@@ -1,4 +1,4 @@
-/** The batch API of Git LFS: tells a client which objects to transfer, and where. */
+/** Serves the batch API of Git LFS, which tells a client which objects to transfer, and where. */
 import type { Request } from "express";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -9,7 +9,7 @@ import type { Exchange } from "../git/git-exchange.ts";
 import { readLfsRequest, sendLfs } from "./lfs-answers.ts";
 import { checkWritable, type LfsParts, objectFault, serviceFor } from "./lfs-parts.ts";
 
-/** Clients may send further fields for other servers. */
+/** The fields of a batch request that are used here. Clients may send further fields for other servers. */
 const Batch = z.object({
   operation: z.enum(["download", "upload"]),
   transfers: z.array(z.string()).optional(),
@@ -31,7 +31,7 @@ interface BatchObjectAnswer extends BatchObject {
   error?: { code: number; message: string };
 }
 
-/** Makes the action at an address below the repository's large files. */
+/** Returns the action for an address below the repository's `info/lfs`. */
 type ActionAt = (end: string) => Action;
 
 export function batch(parts: LfsParts) {
@@ -96,7 +96,7 @@ function download(
   return { oid, size, authenticated: true, actions: { download: actionAt(`objects/${oid}`) } };
 }
 
-/** Takes the object's space from the room. */
+/** Returns the upload action of an object, and subtracts its size from the free space. */
 function upload(
   object: BatchObject,
   { known, room, actionAt }: { known: ReadonlyMap<string, number>; room: Room; actionAt: ActionAt },
@@ -113,7 +113,7 @@ function upload(
 }
 
 interface Room {
-  /** Returns why there is no room for another object. */
+  /** Subtracts the size of another object from the free space. Returns why the object does not fit, or undefined. */
   take(size: number): string | undefined;
 }
 

@@ -65,7 +65,7 @@ describe("locks of Git LFS", function () {
     expect(locked.code).not.to.equal(0);
     expect(locked.stderr + locked.stdout).to.contain('"a.bin" is locked already, by "alice"');
 
-    // The client keeps lockable files read-only.
+    // The file is replaced, because the client has made lockable files read-only.
     await rm(join(bob.folder, "a.bin"));
     await writeFile(join(bob.folder, "a.bin"), "2");
     await bob.git("add", ".");

@@ -1,4 +1,4 @@
-/** The File Locking API of Git LFS (docs/api/locking.md of git-lfs). */
+/** Serves the File Locking API of Git LFS (docs/api/locking.md of git-lfs). */
 import { z } from "zod";
 import { type LfsLock, LfsLockPath } from "../../../schemas/repositories/lfs-lock.ts";
 import { LFS_LOCKS_LISTED_MAX } from "../../../schemas/repositories/limits.ts";
@@ -8,7 +8,7 @@ import { readLfsRequest, sendLfs } from "./lfs-answers.ts";
 import type { LfsParts } from "./lfs-parts.ts";
 
 const Create = z.object({ path: LfsLockPath });
-/** Clients that want no bound send 0. */
+/** Clients that want no limit send 0. */
 const Limit = z.coerce
   .number()
   .int()
@@ -51,7 +51,7 @@ export function listLocks(parts: LfsParts) {
   };
 }
 
-/** Tells a client, before it pushes, which locks are its own. */
+/** Lists the locks as the client's own and those of others. A client requests this list before it pushes. */
 export function verifyLocks(parts: LfsParts) {
   return async (http: Exchange): Promise<void> => {
     const query = Verified.parse(await readLfsRequest(http.request));

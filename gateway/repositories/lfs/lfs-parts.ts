@@ -1,4 +1,4 @@
-/** The shared parts of the handlers of Git LFS, and the checks before each of them. */
+/** The parts that all handlers of Git LFS share, and the checks of their requests. */
 import { ActorError } from "../../../schemas/errors.ts";
 import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import { LfsObject } from "../../../schemas/repositories/lfs.ts";
@@ -9,16 +9,16 @@ import type { TransferSlots } from "./transfer-slots.ts";
 
 export interface LfsParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "storage"> {
   access: GitAccess;
-  /** Base of the addresses in answers; defaults to the request's own host. */
+  /** Base of the addresses in responses; defaults to the request's own host. */
   publicUrl?: string | undefined;
   transfers: TransferSlots;
 }
 
-/** The service of git whose permission a request needs. */
+/** Returns the git service whose permission a request needs. */
 export const serviceFor = (writing: boolean): Service =>
   writing ? "git-receive-pack" : "git-upload-pack";
 
-/** Returns why no object can be stored under this name; undefined if one can. */
+/** Returns why an object with this id and size cannot be stored, or undefined if it can. */
 export function objectFault(
   { sizes }: Pick<LfsParts, "sizes">,
   { oid, size }: { oid: string; size: number },
@@ -31,7 +31,7 @@ export function objectFault(
   return size > bytesMax ? `Expected at most ${bytesMax} bytes` : undefined;
 }
 
-/** Refuses writes to a repository that takes none. */
+/** Refuses writes to a repository that is read-only or is being imported. */
 export function checkWritable({ readOnly, status }: { readOnly: boolean; status: string }): void {
   if (status === "importing") {
     throw new ActorError("import_in_progress", "The repository is being imported");

@@ -1,4 +1,4 @@
-/** Finds the large files that a history points at: git keeps a small text in the place of each. */
+/** Finds the large files of a history. In place of each large file, git stores a small text, its pointer. */
 import { ActorError } from "../../../schemas/errors.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
@@ -6,11 +6,14 @@ import { batchOf } from "../process/cat-file-batch.ts";
 import { feed, startGit } from "../process/git-process.ts";
 import type { RepositoriesParts } from "../repositories.ts";
 
-/** docs/spec.md of git-lfs: a pointer has fewer than 1,024 bytes, and begins with its version. */
+/**
+ * SMALL_FILES and POINTER find the pointers. A pointer has fewer than 1,024 bytes and begins with its version
+ * (docs/spec.md of git-lfs).
+ */
 const SMALL_FILES = "--filter=combine:object:type=blob+blob:limit=1k";
 const POINTER = /^version \S+\n(?:.*\n)*?oid sha256:([0-9a-f]{64})\n(?:.*\n)*?size (\d{1,15})\n/;
 
-/** Their ids and bytes, of all files of all commits that these lead to. */
+/** Returns the ids and sizes of all large files in all commits that `tips` reach. */
 export async function lfsPointers(
   { slots, readers }: Pick<RepositoriesParts, "slots" | "readers">,
   repo: OpenedRepo,
@@ -52,7 +55,7 @@ export async function pointersIn(
     ]);
     const reading = start(["cat-file", "--batch", "--buffer"]);
     const asked = feed(reading.stdin, listing.stdout);
-    // It may fail before it is awaited, which would end this process.
+    // `asked` may reject before it is awaited. Without this handler, the rejection would end the gateway's process.
     asked.catch(() => {});
     listing.stdin.end(`${[...new Set(tips)].join("\n")}\n`);
     for await (const { content } of batchOf(reading.stdout)) {

@@ -1,4 +1,7 @@
-/** Git LFS: large files beside the objects of a repository, by the batch API with transfers of the kind `basic`. */
+/**
+ * Serves Git LFS, which stores large files beside the objects of a repository. Files are transferred by the batch API
+ * with transfers of the kind `basic`.
+ */
 import type { Router } from "express";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -132,7 +135,7 @@ function upload(parts: LfsParts) {
       try {
         const object = { oid, bytes: size };
         const held = await lfs.put(address.accountId, object, body, signal);
-        // From here on the client's leaving changes nothing.
+        // From here on the upload is completed even if the client leaves.
         const named = { address, objects: [heldNow(held)], bytesMax };
         await actors.call(repo, id, "nameLfsObjects", named);
       } finally {

@@ -32,8 +32,9 @@ export class LfsStore {
   }
 
   /**
-   * Resolves when the file is durable and held for a while. Refuses content that does not match its id with
-   * `content_differs` and deletes it. Refuses a file past the account's limit with `storage_full`.
+   * Stores a large file. Resolves when the file is durable and the sweep cannot delete it for a limited time. Refuses
+   * content that does not match its id with `content_differs`, and deletes it. Refuses a file past the account's
+   * limit with `storage_full`.
    */
   async put(
     accountId: string,
@@ -50,7 +51,8 @@ export class LfsStore {
     const thing = { accountId, bytes: object.bytes };
     const { wasThere } = await this.#storage.store(thing, put, signal);
     if (wasThere === false) return { ...object, until };
-    // If no repository has named it for long, a sweep may be about to remove it, or has just done so.
+    // The file was stored before. If no repository has named it for a long time, the sweep may be about to delete it,
+    // or has just deleted it.
     const held = await this.#packs.hold(accountId, [object.oid], signal, "lfs");
     if (!(await this.#blobs.isWhole(name))) {
       const text =
@@ -61,8 +63,8 @@ export class LfsStore {
   }
 
   /**
-   * Reads a large file. The whole file is checked against its name; a part, with the byte at `end`, cannot be
-   * checked.
+   * Reads the bytes from `start` to `end`, both included. A whole file is checked against its name; a part of a file
+   * cannot be checked.
    */
   read(
     accountId: string,
@@ -77,7 +79,7 @@ export class LfsStore {
   }
 }
 
-/** Passes on bytes up to the file's size. Calls `ended` before the last chunk is stored. */
+/** Yields the content and checks its size and hash. Calls `ended` before the last chunk is stored. */
 async function* checkedAs(
   { oid, bytes }: LfsObject,
   content: AsyncIterable<Uint8Array>,

@@ -129,7 +129,7 @@ describe("Git LFS", function () {
       const pushed = await work.tryGit("push", "-u", "origin", "main");
       expect(pushed.code, pushed.stderr).to.equal(0);
       expect(pushed.stderr).not.to.match(/error|warning/i);
-      // Once more, there is nothing to upload.
+      // A second push uploads nothing, because the server has all objects.
       await work.git("lfs", "push", "--all", "origin");
 
       const copy = await open();
@@ -267,7 +267,7 @@ describe("Git LFS", function () {
       token: reading,
     });
     expect(denied.status).to.equal(403);
-    // An object of another repository must be uploaded again: naming it is not enough.
+    // An object that only another repository has must be uploaded again. To know its id is not enough.
     expect((await ask(other, `objects/${object.oid}`)).status).to.equal(404);
     expect((await batch(other, "upload", [object]))[0]?.actions).to.have.property("upload");
     await upload(other, content);
@@ -301,7 +301,7 @@ describe("Git LFS", function () {
     expect(past?.error?.code).to.equal(422);
     const { status } = await put(repo, { ...one, size: OBJECT_BYTES_MAX + 1 }, Buffer.from("x"));
     expect(status).to.equal(422);
-    // Two of the largest fill the repository; for a third there is no room.
+    // Two files of the largest size fill the repository, so a third one is refused.
     const [, , third] = await batch(
       repo,
       "upload",

@@ -1,8 +1,8 @@
-/** Bounds the transfers of large files of one gateway, because each holds pieces in memory. */
+/** Limits the transfers of large files in one gateway, because each transfer holds chunks in memory. */
 import type { Response } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 
-/** Transfers of one gateway at a time. Each has BLOB_CHUNKS_IN_FLIGHT pieces in memory. */
+/** Transfers that one gateway runs at the same time. Each has BLOB_CHUNKS_IN_FLIGHT chunks in memory. */
 const LFS_TRANSFERS_MAX = 32;
 
 export class TransferSlots {
@@ -13,7 +13,7 @@ export class TransferSlots {
     this.#max = max;
   }
 
-  /** Refuses as `busy` if all slots are taken. */
+  /** Runs a transfer. Refuses with `busy` if all slots are taken. */
   async run(response: Response, transfer: () => Promise<void>): Promise<void> {
     if (this.#taken >= this.#max) {
       const text = "Cannot transfer: too many large files are in transfer; try again";

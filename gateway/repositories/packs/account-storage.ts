@@ -1,4 +1,6 @@
-/** Holds an account to its storage limit. Large uploads reserve space first; small ones are counted together. */
+/**
+ * Enforces the storage limit of an account. Large uploads reserve space first; small uploads are counted together.
+ */
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import {
@@ -8,24 +10,27 @@ import {
 } from "../../../schemas/repositories/git-storage.ts";
 import { GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
 
-/** Uploads of this size or more reserve space first. Smaller ones are counted together at this interval. */
+/**
+ * Uploads of GIT_STORED_SMALL_BYTES or more reserve space first. Smaller uploads are counted together every
+ * GIT_STORED_REPORT_MS.
+ */
 const GIT_STORED_SMALL_BYTES = 1024 * 1024;
 const GIT_STORED_REPORT_MS = 1_000;
 /** How long a gateway uses a cached count of an account's bytes. Small packs may exceed the limit meanwhile. */
 const GIT_STORED_KNOWN_MS = 10_000;
 
 interface Known {
-  /** The latest answer of the actor, and its time. */
+  /** The latest reply of the actor, and the time of this reply. */
   stored: GitStored;
   at: number;
-  /** Stored here since, and not told yet. */
+  /** Bytes that this gateway has stored but not reported yet. */
   untold: number;
 }
 
 export interface StoredThing {
   accountId: string;
   bytes: number;
-  /** Ignores the limit: upkeep stores a pack that replaces others and so frees bytes. */
+  /** True to ignore the limit: upkeep stores a pack that replaces other packs and so frees bytes. */
   isUpkeep?: boolean | undefined;
 }
 
@@ -35,7 +40,7 @@ export class AccountStorage {
   readonly #actors: Pick<ActorClient, "call" | "send">;
   readonly #now: () => number;
   readonly #bytesMax: number;
-  /** The one asked about last is the last. */
+  /** The counts by account. The account whose count was read last is at the end. */
   readonly #known = new Map<string, Known>();
   #telling: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
@@ -50,7 +55,10 @@ export class AccountStorage {
     this.#bytesMax = bytesMax;
   }
 
-  /** Stores something by `put`, and counts it where it was not there. Refuses with `storage_full`. */
+  /**
+   * Stores something by `put`, and counts its bytes if it was not stored before. Refuses with `storage_full` past the
+   * limit.
+   */
   async store<S extends { wasThere?: boolean }>(
     thing: StoredThing,
     put: () => Promise<S>,
@@ -66,14 +74,17 @@ export class AccountStorage {
     return stored;
   }
 
-  /** Bytes that it may still store, as far as is known here; less than none where it has more. */
+  /**
+   * Returns the bytes that the account may still store, as far as this gateway knows. The result is negative if the
+   * account is past its limit.
+   */
   async freeBytes(accountId: string, signal: AbortSignal): Promise<number> {
     if (this.#bytesMax === 0) return Number.POSITIVE_INFINITY;
     const { bytes, heldBytes } = await this.get(accountId, signal);
     return this.#bytesMax - bytes - heldBytes;
   }
 
-  /** Returns what the account stores, with the bytes that this gateway has not reported yet. */
+  /** Returns the bytes that the account stores, including those that this gateway has not reported yet. */
   async get(accountId: string, signal: AbortSignal): Promise<GitStored> {
     let known = this.#known.get(accountId);
     if (!known || Math.abs(this.#now() - known.at) >= GIT_STORED_KNOWN_MS) {
@@ -88,7 +99,7 @@ export class AccountStorage {
     return this.#bytesMax;
   }
 
-  /** Resolves when all counts are sent, or cannot be sent. */
+  /** Sends all counts. Resolves when each count is sent or has failed. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#telling;
@@ -114,7 +125,7 @@ export class AccountStorage {
       isStored = stored.wasThere === false;
       return stored;
     } finally {
-      // A hold whose end is not reported ends by itself after a while.
+      // If this report is lost, the reservation expires after a while.
       const settled = { id, bytes, stored: isStored };
       this.#actors.send(gitStorage, accountId, "settle", settled).catch(() => {});
     }

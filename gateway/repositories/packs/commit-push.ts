@@ -1,4 +1,4 @@
-/** Asks the repository to make the changes of a push: the one moment at which it happens, or does not. */
+/** Sends the changes of a push to the repository, which accepts or refuses them in one step. */
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -13,8 +13,8 @@ import { commandsBytes, repo } from "../../../schemas/repositories/repo.ts";
 import { heldNow, type KeptPack } from "./pack-store.ts";
 
 /**
- * Time for the repository to decide a push, longer than any election, because a pusher prefers a wait to an unknown
- * result.
+ * Deadline for the repository's decision about a push. It is longer than any leader election, because a client
+ * prefers a wait to an unknown result.
  */
 const SWAP_DEADLINE_MS = 60_000;
 
@@ -24,16 +24,22 @@ interface CommittedPush {
   generation: number;
   forward: readonly number[];
   packs: readonly KeptPack[];
-  /** Bytes that the repository has before, which a refusal names, and may have afterwards. */
+  /**
+   * `bytes` are the bytes of the repository before the push, which a refusal names. `bytesMax` is the limit after the
+   * push.
+   */
   bytes: number;
   bytesMax: number;
   options?: readonly string[];
-  /** Depth of the directory tree with these packs, if it was `treeBelow` without them. */
+  /**
+   * `treeDepth` is the depth of the directory tree with these packs. It was measured when the tree had the depth
+   * `treeBelow` without them.
+   */
   treeDepth?: number;
   treeBelow?: number;
 }
 
-/** Why each command was refused; undefined where it was made. */
+/** Sends a push to the repository. Returns for each command why it was refused, or undefined if it succeeded. */
 export async function commitPush(
   actors: ActorClient,
   id: string,

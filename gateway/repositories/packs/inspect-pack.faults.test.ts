@@ -21,7 +21,10 @@ describe("inspectPack()", function () {
   const folders: string[] = [];
   after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
 
-  /** A repository whose one pack has this many commits and trees, each a little different, so that git makes deltas. */
+  /**
+   * Creates a repository with one pack of this many commits and trees. Successive versions differ little, so that git
+   * stores deltas.
+   */
   async function packed(commits: number) {
     const work = new Checkout(await mkdtemp(join(tmpdir(), "trunkline-inspect-")));
     folders.push(work.folder);

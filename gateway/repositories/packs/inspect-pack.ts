@@ -16,16 +16,19 @@ import { countIn, deltaBytesIn, type PackedObject, PackIndex, readPack } from ".
 import type { PackFiles } from "./pack-store.ts";
 import { measureTreeDepth, measureWholeDepth, type ObjectFolders } from "./tree-depth.ts";
 
-/** Fewer new directories than this cannot be deep, so they are not measured. */
+/** A push with at most this many new directories cannot be deep, so its depth is not measured. */
 export const TREE_DEPTH_TRUSTED = 32;
-/** Packs with at most this many objects and bytes of deltas are read without git, which saves a process. */
+/**
+ * Packs with at most READ_OBJECTS_MAX objects and READ_DELTA_BYTES_MAX bytes of deltas are read without git, which
+ * saves a process.
+ */
 const READ_OBJECTS_MAX = 200;
 export const READ_DELTA_BYTES_MAX = 1024 * 1024;
 
 interface Inspected {
   /** The reason to refuse the whole pack. */
   fault?: string;
-  /** Types of the requested objects that are in the pack. */
+  /** The types of those `tips` that are in the pack. */
   types: Map<string, string>;
   /** The depth of the directory tree with the new objects. */
   treeDepth: number;
@@ -33,7 +36,7 @@ interface Inspected {
 
 const TOO_MANY = "it has too many directories; push its history in parts";
 
-/** `below` is the bound of the directory depth of the stored objects. */
+/** Inspects a pack. `below` is the greatest depth that the stored directories can have. */
 export async function inspectPack(
   files: PackFiles,
   folders: ObjectFolders,
@@ -49,7 +52,7 @@ export async function inspectPack(
     deltaBytesMax?: number;
     treesMax?: number;
     below?: number;
-    /** Tips of the history that was there before. */
+    /** Tips of the history before the push. */
     known?: Iterable<string>;
     sizes?: Pick<GitSizes, "fileBytes" | "repoBytes">;
   } = {},
@@ -83,7 +86,8 @@ export async function inspectPack(
     depth = await measureTreeDepth(files, folders, trees, signal);
   }
   let treeDepth = below + (depth ?? 0);
-  // New directories may contain existing ones. That is measured if the sum could be too deep.
+  // New directories may contain stored ones, so the depths are added. Only if the sum is too deep, the real depth is
+  // measured.
   if (fault === undefined && depth !== undefined && depth <= TREE_DEPTH_MAX) {
     if (trees.length > 0 && treeDepth > TREE_DEPTH_MAX) {
       const { cwd, together: environment } = folders;

@@ -1,12 +1,17 @@
-/** Finds a path at which new commits have an object, for messages to the person who pushed it. */
+/** Finds a path of an object in the pushed commits, for messages to the user who pushed it. */
 import { createInterface } from "node:readline";
 import { startGit } from "../process/git-process.ts";
 import type { ObjectFolders } from "./tree-depth.ts";
 
-/** Time to find the path of a refused object: some million objects. After that the message names its id alone. */
+/**
+ * Time limit for finding the path of a refused object. Git visits some million objects in this time. After the limit,
+ * the message names only the object's id.
+ */
 const OBJECT_PATH_MS = 10_000;
 
-/** Undefined when no new commit leads to the object, or when the search takes too long. */
+/**
+ * Returns a path of the object. Returns undefined if no new commit reaches the object, or the search takes too long.
+ */
 export async function pathOf(
   id: string,
   { cwd, together }: Pick<ObjectFolders, "cwd" | "together">,

@@ -1,4 +1,4 @@
-/** Reads a small pack without git: what each object is, and how large it is unpacked (gitformat-pack(5)). */
+/** Reads a small pack without git: the type and the decompressed size of each object (gitformat-pack(5)). */
 import { constants, inflateSync } from "node:zlib";
 
 export interface PackedObject {
@@ -14,7 +14,7 @@ const ID_BYTES = 20;
 const FANOUT_AT = 8;
 const IDS_AT = FANOUT_AT + 256 * 4;
 const INDEX_MAGIC = 0xff744f63;
-/** Enough of a packed delta to unpack its first bytes, which say how large the object is. */
+/** Compressed bytes of a delta that are enough to decompress its first bytes, which state the size of the object. */
 const DELTA_HEAD_BYTES = 2_048;
 
 /** The index of a pack, version 2. */
@@ -57,7 +57,7 @@ export class PackIndex {
 
 export const countIn = (index: Buffer) => index.readUInt32BE(FANOUT_AT + 4 * 255);
 
-/** Returns all objects of a pack that git has checked. Throws Error for another format than git writes. */
+/** Returns all objects of a pack that git has checked. Throws Error if git does not write packs of this format. */
 export function readPack(pack: Buffer, index: PackIndex): PackedObject[] {
   return Array.from({ length: index.count }, (_, at) => {
     const entry = entryAt(pack, index.offset(at));
@@ -83,7 +83,7 @@ interface Entry {
   at: number;
   type: number;
   bytes: number;
-  /** The position of its packed bytes. */
+  /** The position of the entry's compressed bytes. */
   dataAt: number;
   /** The base of a delta: its position or its id. */
   base?: number | Buffer;
@@ -111,7 +111,7 @@ function entryAt(pack: Buffer, at: number): Entry {
   return { at, type, bytes, dataAt: next, base: at - distance };
 }
 
-/** A delta has the type of its base. */
+/** Returns the type of an object. A delta has the type of its base. */
 function typeOf(pack: Buffer, index: PackIndex, entry: Entry): string {
   let { type, base } = entry;
   while (base !== undefined) {
@@ -123,7 +123,7 @@ function typeOf(pack: Buffer, index: PackIndex, entry: Entry): string {
   return named;
 }
 
-/** The second of the two sizes with which a delta begins. */
+/** Returns the size of the object that a delta produces: the second of the two sizes at the start of the delta. */
 function deltaResultBytes(pack: Buffer, { dataAt }: Entry): number {
   const packed = pack.subarray(dataAt, dataAt + DELTA_HEAD_BYTES);
   const delta = inflateSync(packed, { finishFlush: constants.Z_SYNC_FLUSH });

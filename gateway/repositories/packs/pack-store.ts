@@ -1,4 +1,4 @@
-/** Packs on the bus: one blob each, the index before the pack, named after the SHA-256 of the pack. */
+/** Stores packs on the bus. Each pack is one blob: the index, then the pack, named after the SHA-256 of the pack. */
 import { createHash } from "node:crypto";
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import { open, stat } from "node:fs/promises";
@@ -14,7 +14,7 @@ import {
 import { type Pack, packBlob } from "../../../schemas/repositories/repo.ts";
 import type { AccountStorage, StoredThing } from "./account-storage.ts";
 
-/** A pack and its index up to this size are in memory while they are looked at and stored: a blob of one message. */
+/** A pack and its index up to this size stay in memory while they are inspected and stored. They fit one message. */
 const WHOLE_PACK_BYTES_MAX = 512 * 1024;
 
 export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole">;
@@ -26,12 +26,15 @@ export interface PackFiles {
   whole?: { pack: Buffer; index: Buffer };
 }
 
-/** Stored, and surely there until then, as `performance.now()` has it. */
+/** A stored pack. The sweep cannot delete it before `until`, a time of `performance.now()`. */
 export interface KeptPack extends Pack {
   until: number;
 }
 
-/** The form of a stored pack in messages: how long it surely stays, in place of a local time. */
+/**
+ * Returns a stored pack or large file for a message. A duration replaces the time `until`, which only this process
+ * can read.
+ */
 export const heldNow = <K extends { until: number }>({ until, ...stored }: K) => ({
   ...stored,
   heldMs: Math.floor(until - performance.now()),
@@ -39,11 +42,14 @@ export const heldNow = <K extends { until: number }>({ until, ...stored }: K) =>
 
 export interface PackStoreOptions {
   storage: AccountStorage;
-  /** How long a pack that was just stored is surely there. */
+  /** How long the sweep keeps a newly stored pack that no repository names yet. */
   heldMs?: number;
 }
 
-/** Just written, they are in the system's memory: reading them takes less time than asking another thread to. */
+/**
+ * Adds the content of a small pack. The reads are synchronous: the files were just written, so the system has them in
+ * memory, and another thread would take longer.
+ */
 export function withWhole(files: PackFiles): PackFiles {
   const bytes = statSync(files.pack).size + statSync(files.index).size;
   if (bytes > WHOLE_PACK_BYTES_MAX) return files;
@@ -68,8 +74,8 @@ export class PackStore {
   }
 
   /**
-   * Resolves when it is durable, and held for a while. Storing it again changes nothing. Refuses with `storage_full`
-   * where the account has too much.
+   * Stores a pack. Resolves when the pack is durable and the sweep cannot delete it for a limited time. A repetition
+   * changes nothing. Refuses with `storage_full` if the account has too many bytes.
    */
   async put(
     accountId: string,
@@ -91,7 +97,8 @@ export class PackStore {
     const until = performance.now() + this.#heldMs;
     const { wasThere } = await store();
     if (wasThere === false) return { sha256, ...sizes, until };
-    // If no repository has named it for long, a sweep may be about to remove it, or has just done so.
+    // The pack was stored before. If no repository has named it for a long time, the sweep may be about to delete it,
+    // or has just deleted it.
     const held = await this.hold(accountId, [sha256], signal);
     if (!(await this.#blobs.isWhole(name))) {
       await store();
@@ -105,8 +112,8 @@ export class PackStore {
   }
 
   /**
-   * Keeps packs from being swept, to name them once more. Returns until when, as `performance.now()` has it. Whether
-   * they are still there is to be looked at after this.
+   * Protects stored packs from the sweep, so that a repository can name them again. Returns until when, as a time of
+   * `performance.now()`. The caller must then check that the packs still exist.
    */
   async hold(
     accountId: string,

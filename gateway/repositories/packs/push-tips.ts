@@ -11,10 +11,13 @@ import { isDeletion } from "../git/read-push.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ObjectFolders } from "./tree-depth.ts";
 
-/** Protected refs of one push whose histories are compared; each is a process. */
+/** Protected refs of one push whose old and new values are compared. Each comparison takes a process. */
 const COMPARED_MAX = 50;
 
-/** Why a ref cannot have its value, for each command; `known`: types of objects that the push brought. */
+/**
+ * Returns for each command why its ref cannot have the new value, or undefined. `known` has the types of objects that
+ * the push brought.
+ */
 export async function tipFaults(
   commands: readonly RefCommand[],
   manifest: Manifest,
@@ -56,8 +59,8 @@ export async function tipFaults(
 }
 
 /**
- * Returns why the repository will refuse each command, as far as the manifest shows it, so that a useless push is not
- * stored. A client's old value was current before the manifest was read, so it does not become current again.
+ * Returns for each command why the repository will refuse it, as far as the manifest shows, so that a useless pack is
+ * not stored. An old value that is outdated in the manifest was current earlier; it will not become current again.
  */
 export function foreseenFaults(
   commands: readonly RefCommand[],
@@ -76,14 +79,14 @@ export function foreseenFaults(
     const fault = commandFault(command, standing);
     if (fault !== undefined && fault !== "p") return refResultText(fault, ref);
     if (fault === undefined && !standing.isForward) return undefined;
-    // The ref counts as compared, also past the limit.
+    // Counts every protected ref that would need a comparison, also those past the limit.
     compared += 1;
     if (compared > COMPARED_MAX) return "too many protected refs in one push; push it alone";
     return fault && REF_RESULTS[fault];
   });
 }
 
-/** Numbers of the commands that keep all commits of a protected ref. */
+/** Returns the numbers of the commands that fast-forward a protected ref. */
 export async function forwardCommands(
   commands: readonly RefCommand[],
   { protectedRefs, refs }: Manifest,

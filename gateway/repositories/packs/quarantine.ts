@@ -11,7 +11,7 @@ import { type PackFiles, withWhole } from "./pack-store.ts";
 import type { ObjectFolders } from "./tree-depth.ts";
 
 export interface Quarantine extends ObjectFolders, AsyncDisposable {
-  /** Undefined where the push brought no object. */
+  /** Undefined if the push brought no object. */
   files?: PackFiles;
   /** The fault of the pack. */
   fault?: string;
@@ -19,9 +19,9 @@ export interface Quarantine extends ObjectFolders, AsyncDisposable {
   lacksRoom?: true;
 }
 
-/** "PACK", the version, how many objects. */
+/** Bytes of a pack's header: "PACK", the version, and the number of objects. */
 const PACK_HEAD_BYTES = 12;
-/** Faults that old histories are full of. Git hosts accept them. */
+/** Git's checks of objects, except for three faults that are common in old histories and that git hosts accept. */
 const STRICT =
   "--strict=zeroPaddedFilemode=ignore,badTimezone=ignore,missingSpaceBeforeDate=ignore";
 
@@ -29,8 +29,8 @@ const STRICT =
 const TOO_LARGE = /^fatal: pack exceeds maximum allowed size/m;
 
 /**
- * Reads the pack to its end. `room`: bytes the repository may still grow by, of `repoBytes` in all. Rejects as `gone`
- * does where git found a fault while somebody emptied the cache.
+ * Reads a pack to its end and checks it. The repository may still grow by `room` bytes; its whole limit is
+ * `repoBytes`. Rejects with the error of `gone` if git reported a fault while another process emptied the cache.
  */
 export async function quarantinePack(
   files: CacheFiles,
@@ -57,7 +57,7 @@ export async function quarantinePack(
     if (head.length < PACK_HEAD_BYTES || head.toString("latin1", 0, 4) !== "PACK") {
       return { ...quarantine, fault: "there is no pack after the commands" };
     }
-    // Git sends an empty one where the refs it makes need no new objects.
+    // Git sends an empty pack if the new refs need no new objects.
     if (head.readUInt32BE(8) === 0) {
       for await (const _ of reader.rest()) signal.throwIfAborted();
       return quarantine;
@@ -115,7 +115,7 @@ async function indexed(
   return { exit, stdout };
 }
 
-/** Returns git's last line, without the parts that are useful only to us. */
+/** Returns git's last error without its prefix. */
 function faultOf({ code, stderr }: GitExit): string {
   if (code === null) return "index-pack took more than it may have";
   const errors = stderr.split("\n").filter((line) => /^(fatal|error): /.test(line));

@@ -59,7 +59,7 @@ describe("depth of directories", function () {
     expect(past.code).to.not.equal(0);
     expect(past.stderr).to.contain(`${TREE_DEPTH_MAX + 1} deep, more than ${TREE_DEPTH_MAX}`);
     expect((await push(work, repo, await around(work, tree, 3), "other")).code).to.not.equal(0);
-    // A push that does not build on it is accepted.
+    // A push whose directories do not contain the deep ones is accepted.
     const flat = await work.tree("100644", "g", await work.object("blob", "y"));
     expect((await push(work, repo, flat, "flat")).code).to.equal(0);
     expect(await depthOf(repo)).to.equal(TREE_DEPTH_MAX);

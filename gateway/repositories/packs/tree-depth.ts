@@ -1,4 +1,7 @@
-/** Measures how many directories lie below each other: git goes down them by recursion, once a clone. */
+/**
+ * Measures how deeply directories are nested. Git recurses into directories during each clone, so the depth is
+ * limited.
+ */
 import { readFile } from "node:fs/promises";
 import { PUSH_TREES_MAX, TREE_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import { batchOf } from "../process/cat-file-batch.ts";
@@ -6,10 +9,12 @@ import { feed, startGit, write } from "../process/git-process.ts";
 import { PackIndex } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
 
-/** Directories inside others of one push that are looked at for it: some seconds. */
+/** Entries for directories in the directories of one push that a measurement reads. They take some seconds. */
 const TREE_EDGES_MAX = 2_000_000;
 
-/** The environments in which git finds the new objects alone, and together with the stored ones. */
+/**
+ * The environments of git. With `alone`, git finds only the new objects; with `together`, also the stored objects.
+ */
 export interface ObjectFolders {
   cwd: string;
   alone: Readonly<Record<string, string>>;
@@ -17,11 +22,12 @@ export interface ObjectFolders {
 }
 
 const ID_BYTES = 20;
-/** The start of a directory's entry. Git refuses any other spelling. */
+/** The start of a directory's entry in a tree. Git refuses any other spelling of this mode. */
 const DIRECTORY = Buffer.from("40000 ");
 
 /**
- * Measures the depth of a push's new directories alone. Returns undefined past the depth that is looked at.
+ * Measures the depth of a push's new directories, without stored directories in them. Returns undefined if they have
+ * more than TREE_EDGES_MAX entries for directories.
  */
 export async function measureTreeDepth(
   files: PackFiles,
@@ -43,7 +49,7 @@ export async function measureTreeDepth(
   let edges = 0;
   try {
     for await (const { id, content } of batchOf(git.stdout)) {
-      // The process is being ended, so its remaining output is dropped.
+      // Git is being stopped, so its remaining output is ignored.
       if (edges > TREE_EDGES_MAX) continue;
       const inside = childrenIn(content, index);
       edges += inside.length;
@@ -63,8 +69,8 @@ export async function measureTreeDepth(
 }
 
 /**
- * Measures the depth of these directories with all content, new or not: level by level, each directory once. Returns
- * undefined past the number that is looked at.
+ * Measures the depth of directories with all directories in them, new or stored. Goes down level by level and reads
+ * each directory once. Returns undefined past `treesMax` or `treeEdgesMax`.
  */
 export async function measureWholeDepth(
   trees: readonly string[],
@@ -119,7 +125,7 @@ async function* lines(ids: readonly string[]): AsyncGenerator<Buffer> {
   }
 }
 
-/** Returns the positions in the index of a tree's new directories. */
+/** Returns those directories in a tree that the pack contains, by their positions in its index. */
 function childrenIn(tree: Buffer, index: PackIndex): Int32Array {
   const folders = directoriesIn(tree).map((id) => index.find(id));
   return Int32Array.from(folders.filter((place) => place >= 0));
@@ -139,7 +145,7 @@ function directoriesIn(tree: Buffer): Buffer[] {
   return found;
 }
 
-/** Trees are named by their content, so none is below itself. */
+/** Returns the greatest depth. Trees are named by their content, so no tree is below itself. */
 function deepest<T>(children: ReadonlyMap<T, ArrayLike<T>>): number {
   const depths = new Map<T, number>();
   let deepest = 0;

@@ -1,8 +1,8 @@
-/** Reads what `git cat-file --batch` prints. */
+/** Reads the output of `git cat-file --batch`. */
 
 const NEWLINE = 10;
 
-/** Objects, each as a line `<id> <type> <bytes>`, the content, a newline. */
+/** Yields objects. Git prints each object as a line `<id> <type> <bytes>`, the content, and a newline. */
 export async function* batchOf(source: AsyncIterable<Buffer>) {
   let chunks: Buffer[] = [];
   let [held, needed] = [0, 1];

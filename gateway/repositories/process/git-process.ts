@@ -1,4 +1,4 @@
-/** Runs git as a child with explicit settings only, and with bounds on time, memory and files. */
+/** Runs git as a child process with explicit settings only, and with limits on time, memory and files. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
@@ -14,13 +14,17 @@ import { Spawner } from "./spawner.ts";
 import { type ChildCommand, endGroup } from "./spawner-wire.ts";
 
 export const GIT_PROCESS_CPU_S_MAX = 300;
-/** A file it may write: twice the bytes of the largest repository. What comes from elsewhere has a bound of its own. */
+/**
+ * Bytes of one file that git may write: twice the bytes of the largest repository. An import sets a limit of its own.
+ */
 export const GIT_PROCESS_FILE_BYTES_MAX = 2 * REPO_BYTES_SETTING_MAX;
-/** Bytes of a process's output that is buffered whole: REFS_MAX refs with the longest names. */
+/** Bytes of output that `runGit` buffers. REFS_MAX refs with the longest names fit. */
 const GIT_STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface GitOptions {
-  /** The folder in which git runs. Other paths are relative to it, so that the folder may be renamed meanwhile. */
+  /**
+   * The folder in which git runs. Other paths are relative to this folder, so that it can be renamed while git runs.
+   */
   cwd: string;
   environment?: Readonly<Record<string, string>>;
   config?: Readonly<Record<string, string>>;
@@ -30,8 +34,8 @@ export interface GitOptions {
   /** Size limit of each file that git writes. */
   fileBytesMax?: number;
   /**
-   * Receives the error output in chunks. Only for rare processes, because such a process is forked from the gateway
-   * itself.
+   * Receives the error output in chunks. Only for rare processes, because such a process is started by the gateway
+   * itself and not by the spawner.
    */
   onStderr?: (text: string) => void;
 }
@@ -52,7 +56,10 @@ export interface RunningGit {
   exit: Promise<GitExit>;
 }
 
-/** No configuration of the machine, no prompts, no protocol to fetch by, no replaced objects, no lazy fetches. */
+/**
+ * The environment of git: no configuration of the machine, no prompts, no protocols for fetching, no replaced
+ * objects, no lazy fetches.
+ */
 const ENVIRONMENT = {
   HOME: "/nonexistent",
   LC_ALL: "C",
@@ -68,7 +75,7 @@ const ENVIRONMENT = {
 const CONFIG = {
   "core.hooksPath": "/nonexistent",
   "core.logAllRefUpdates": "false",
-  // The folder is a cache. Durable data is on the bus.
+  // Git need not flush files to disk, because its folder is a cache. Durable data is on the bus.
   "core.fsync": "none",
   "core.bigFileThreshold": "16m",
   "core.packedGitWindowSize": "16m",
@@ -90,12 +97,15 @@ const CONFIG = {
   "uploadpackfilter.tree.maxDepth": "1",
 };
 
-/** Sets one limit at a time, because a plain shell takes no more. If one fails, git does not start. */
+/**
+ * Returns a shell script that sets the limits and starts git. Each `ulimit` sets only one limit, because a plain
+ * shell accepts no more. If one of them fails, git does not start.
+ */
 const limited = (fileBytesMax: number) =>
   [
     "ulimit -c 0",
     `ulimit -t ${GIT_PROCESS_CPU_S_MAX}`,
-    // Blocks of 512 bytes, as POSIX has it.
+    // POSIX counts this limit in blocks of 512 bytes.
     `ulimit -f ${Math.ceil(fileBytesMax / 512)}`,
     // macOS has no such limit.
     ...(process.platform === "darwin" ? [] : [`ulimit -v ${GIT_PROCESS_KIB_MAX}`]),
@@ -103,7 +113,7 @@ const limited = (fileBytesMax: number) =>
   ].join(" && ");
 const LIMITED = limited(GIT_PROCESS_FILE_BYTES_MAX);
 
-/** Starts git. The signal, and the longest time a process may take, end it and all it started. */
+/** Starts git. If the signal aborts or the time limit passes, git and all its child processes are killed. */
 export function startGit(parameters: readonly string[], options: GitOptions): RunningGit {
   const { cwd, environment, config, signal, fileBytesMax, onStderr } = options;
   const { msMax = GIT_PROCESS_MS_MAX } = options;
@@ -128,9 +138,10 @@ export function startGit(parameters: readonly string[], options: GitOptions): Ru
     (onStderr ? undefined : spawner.spawn(command)) ?? spawnHere(command, onStderr);
   const late = setTimeout(end, msMax);
   signal.addEventListener("abort", end, { once: true });
-  // The exit explains the failure. A broken pipe only shows that the process has exited.
+  // Ignores a broken pipe, which only shows that the process has exited. `exit` states the reason.
   stdin.on("error", () => {});
-  // A reader that stops early destroys the stream with an error, which would end this process.
+  // A reader that stops early destroys the stream with an error. Without this handler, the error would end the
+  // gateway's process.
   stdout.on("error", () => {});
   const over = exit.finally(() => {
     clearTimeout(late);
@@ -149,7 +160,7 @@ function spawnHere(
     cwd,
     env: environment,
     stdio: ["pipe", "pipe", "pipe"],
-    // A separate process group, so that its children end with it.
+    // A separate process group, so that git's child processes can be killed with git.
     detached: true,
   });
   let stderr = "";
@@ -198,7 +209,7 @@ export async function runGit(
   return { ...exit, stdout: Buffer.concat(chunks) };
 }
 
-/** Writes to a process that may end before it has read everything. */
+/** Writes the source to a process and closes its input. The process may exit before it has read everything. */
 export async function feed(stdin: Writable, source: AsyncIterable<Uint8Array>): Promise<void> {
   await write(stdin, source);
   if (!stdin.destroyed) stdin.end();
@@ -212,7 +223,7 @@ export async function write(stdin: Writable, source: AsyncIterable<Uint8Array>):
   }
 }
 
-/** Resolves when there is room again, or it is closed. Rejects with the signal's reason. */
+/** Resolves when the stream accepts data again, or is closed. Rejects with the signal's reason. */
 export async function drained(stream: Writable, signal?: AbortSignal): Promise<void> {
   if (stream.destroyed || !stream.writableNeedDrain) return;
   const over = new AbortController();

@@ -74,7 +74,7 @@ describe("process slots", () => {
     });
     for (const leave of first) leave();
     const leaves = await Promise.all(waiting);
-    // Until a third of its four has left it has its share.
+    // Account a uses its whole share until the third of its four processes has left.
     expect(order).to.deep.equal(["b1", "c1", "a5", "a6"]);
     for (const leave of leaves) leave();
     expect([slots.running, slots.waiting]).to.deep.equal([0, 0]);

@@ -1,14 +1,23 @@
-/** Bounds the git processes of a gateway and of one repository. Others wait, and accounts are served in turn. */
+/**
+ * Limits the git processes of a gateway and of each repository. Further requests wait in a queue, in which an account
+ * past its share is served last.
+ */
 import { availableParallelism } from "node:os";
 import { ActorError } from "../../../schemas/errors.ts";
 
-/** At a time, for each core: they wait for disk and network as often as they compute. */
+/**
+ * Git processes that run at the same time, for each processor core. They wait for disk and network as often as they
+ * compute.
+ */
 const GIT_PROCESSES_PER_CORE = 4;
-/** Processes of one repository, so that no other repository waits for it alone. */
+/** Git processes of one repository at the same time. The limit keeps one repository from using all slots. */
 const GIT_PROCESSES_PER_REPO = 6;
-/** The share of one account while others wait, and of the queue at any time. */
+/** One account's share of the processes while other accounts wait, and its share of the queue at any time. */
 const GIT_ACCOUNT_SHARE = 0.5;
-/** Requests that wait for one, and how long: then 503, and the client comes back. */
+/**
+ * Requests that wait for a process: of the gateway, and of one repository. After GIT_QUEUE_MS a request gets a 503,
+ * and the client tries again.
+ */
 const GIT_QUEUE_MAX = 128;
 const GIT_QUEUE_PER_REPO_MAX = 32;
 const GIT_QUEUE_MS = 15_000;
@@ -51,7 +60,7 @@ export class ProcessSlots {
     this.#limits = { ...LIMITS, ...limits };
   }
 
-  /** Processes that may run at a time. */
+  /** Processes that may run at the same time. */
   get max(): number {
     return this.#limits.processes;
   }
@@ -64,7 +73,10 @@ export class ProcessSlots {
     return this.#waiting.length;
   }
 
-  /** Resolves with what gives the slot back. Rejects with ActorError `busy`, or the signal's reason. */
+  /**
+   * Waits for a slot. Resolves with a function that releases the slot. Rejects with ActorError `busy`, or the
+   * signal's reason.
+   */
   async enter(repo: SlotOwner, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (!this.#hasRoom(repo)) await this.#wait(repo, signal);
@@ -114,7 +126,7 @@ export class ProcessSlots {
   #startNext(): void {
     for (;;) {
       const ready = this.#waiting.filter(({ repo }) => this.#hasRoom(repo));
-      // An account past its share waits for all others.
+      // An account past its share is served only if no other account has a request that can start.
       const next = ready.find(({ repo }) => !this.#hasShare(repo)) ?? ready[0];
       if (!next) return;
       this.#waiting = this.#waiting.filter((other) => other !== next);

@@ -1,6 +1,6 @@
 /**
- * Starts the children of a gateway: `spawner-main <socket>`. The system stops a process while it copies its page
- * tables for a child. This process is small, so that takes no time.
+ * Starts the child processes of a gateway: `spawner-main <socket>`. The system stops a process while it copies the
+ * process's page tables for a child. The spawner is a small process, so its copy takes almost no time.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,14 +23,14 @@ interface Place {
 }
 
 const [path = ""] = process.argv.slice(2);
-// This process removes the socket's folder at its end. Without a path that would be the current folder.
+// At its end this process removes the folder of the socket. Without a path it would remove the current folder.
 if (!isAbsolute(path)) throw new Error("Usage: spawner-main <socket>");
 const folder = dirname(path);
 const places = new Map<number, Place>();
 const running = new Map<number, ChildProcess>();
 let lastPlace = 0;
 
-// This process ends with its gateway, which finishes its work after a signal.
+// Ignores these signals: this process ends with its gateway, which finishes its work after a signal.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 process.on("disconnect", leave);
 process.on("message", (order: SpawnerOrder) => {
@@ -47,7 +47,10 @@ function leave(): void {
   process.exit(0);
 }
 
-/** Makes a connection for a child. This process reads nothing from it, because its content is only for the child. */
+/**
+ * Opens a pair of connections for a later child. This process reads nothing from them, because their content is only
+ * for the child.
+ */
 async function makePlace(): Promise<void> {
   lastPlace += 1;
   const place = lastPlace;
@@ -76,7 +79,7 @@ function start(place: number, { file, parameters, cwd, environment }: ChildComma
     stdio: [sockets.input, sockets.output, "pipe"],
     detached: true,
   });
-  // The child has them now, and it is for it to close them.
+  // The child has its own copies of the sockets and closes them, so this process closes its copies.
   sockets.input.destroy();
   sockets.output.destroy();
   running.set(place, child);

@@ -1,4 +1,4 @@
-/** Starts children from a small process, because each fork of a large process blocks it. */
+/** Starts child processes from a small process, because a fork blocks a large process such as the gateway. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import {
   type SpawnerOrder,
 } from "./spawner-wire.ts";
 
-/** After this, who starts processes for a gateway is itself started again. */
+/** The shortest time between two starts of the spawner process. */
 const GIT_SPAWNER_RETRY_MS = 5_000;
 
 export interface SpawnedChild {
@@ -22,7 +22,7 @@ export interface SpawnedChild {
   stdout: Socket;
   /** Ends it and all it started. */
   end(): void;
-  /** Resolves when it has ended and all it printed was read. */
+  /** Resolves when the child has ended and its whole output was read. */
   exit: Promise<{ code: number | null; stderr: string }>;
 }
 
@@ -47,7 +47,10 @@ export class Spawner {
     this.#retryMs = retryMs;
   }
 
-  /** Undefined where it is not ready for one: then who asks starts it itself. */
+  /**
+   * Starts a child. Returns undefined if the spawner process is not ready; then the caller must start the child
+   * itself.
+   */
   spawn(command: ChildCommand): SpawnedChild | undefined {
     if (this.#life?.isOver) this.#life = undefined;
     if (this.#life) return this.#life.spawn(command);
@@ -62,19 +65,19 @@ export class Spawner {
     return this.#life?.pid;
   }
 
-  /** Ends the process and everything that it started. */
+  /** Ends the spawner process and all processes that it has started. */
   close(): void {
     this.#life?.close();
   }
 }
 
-/** From the start of the process to its end, whichever comes upon it. */
+/** One run of the spawner process, from its start to its end for whatever reason. */
 class SpawnerLife {
   readonly #folder: string;
   readonly #server: Server;
   readonly #running = new Map<number, Running>();
   readonly #places = new Map<number, Place>();
-  /** Complete places that no child uses. */
+  /** Numbers of the places whose two connections are open and which no child uses. */
   readonly #free: number[] = [];
   #process: ChildProcess | undefined;
   isOver = false;
@@ -101,7 +104,7 @@ class SpawnerLife {
     this.#process.send(order, ignoreFailure);
     this.#process.channel?.ref();
     input.ref();
-    // The gateway never writes to the child's output.
+    // The gateway never writes to the child's output, so it ends its own side of this connection.
     output.ref().end();
     const ended = new Promise<{ code: number | null; stderr: string }>((resolve) => {
       this.#running.set(place, { ended: (code, stderr) => resolve({ code, stderr }) });
@@ -128,13 +131,13 @@ class SpawnerLife {
     const child = spawn(process.execPath, [PROGRAM, path], {
       env: {},
       stdio: ["ignore", "ignore", "ignore", "ipc"],
-      // Keeps signals that a terminal sends to all its processes away from this one.
+      // A terminal sends signals to all processes of its group. A separate group keeps them from the spawner process.
       detached: true,
     });
     this.#process = child;
     child.on("message", (news: SpawnerNews) => this.#hear(news));
     child.once("error", () => this.#end());
-    // At `disconnect` all messages of the process have arrived.
+    // When `disconnect` is emitted, all messages of the process have arrived.
     child.once("disconnect", () => this.#end());
     child.unref();
     child.channel?.unref();
@@ -147,7 +150,7 @@ class SpawnerLife {
     const read = () => {
       text += socket.read()?.toString("latin1") ?? "";
       if (!text.endsWith("\n")) return;
-      // With nobody who reads, it is as new again: the next one decides how.
+      // After this, the socket has no reader, as a new socket. The code that uses it later chooses how to read.
       socket.off("readable", read);
       const [place = "", use = ""] = text.trim().split(" ");
       this.#keep(Number(place), use === "input" ? { input: socket } : { output: socket });
@@ -179,7 +182,7 @@ class SpawnerLife {
     this.#process?.send(order, ignoreFailure);
   }
 
-  /** Its children end too, because nobody would learn of their ends. */
+  /** Ends this run of the spawner process and kills its children, because nothing would report their exits. */
   #end(): void {
     if (this.isOver) return;
     this.isOver = true;
@@ -196,5 +199,5 @@ class SpawnerLife {
   }
 }
 
-/** The process has ended, and its exit event says so. */
+/** Ignores a failed send: the spawner process has ended, and its `disconnect` event reports that. */
 const ignoreFailure = () => {};

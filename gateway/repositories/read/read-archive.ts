@@ -1,4 +1,4 @@
-/** All files of a commit as one: made once by git, and kept on disk for who asks next. */
+/** Archives of all files of a commit. Git makes an archive once, and the archive stays on disk for later requests. */
 import { mkdir, open, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -14,7 +14,7 @@ import { startGit } from "../process/git-process.ts";
 import type { HeldView, ObjectReaders } from "./read-objects.ts";
 
 const ARCHIVE_MS_MAX = 120_000;
-/** Bytes of archives a gateway keeps, the latest used. */
+/** Bytes of the archives that a gateway keeps. Past this limit the least recently used archives are removed. */
 const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
 
 export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
@@ -102,7 +102,7 @@ export class Archives {
     path: string,
     { commit, format }: { commit: string; format: ArchiveFormat },
   ): Promise<void> {
-    // Others may wait for the same work, so a caller that leaves does not end it.
+    // Other callers may wait for the same archive, so the work continues when one caller leaves.
     const lateness = new AbortController();
     const timer = setTimeout(() => lateness.abort(tooLong()), this.#msMax);
     const late = lateness.signal;
@@ -157,8 +157,9 @@ export class Archives {
 }
 
 /**
- * A few bytes can unfold to any number of files, so they are counted before anything is written. Programs that unpack
- * an archive trust its paths. No push brings paths that lead elsewhere; this is a second check.
+ * Checks the files of a commit before the archive is written. They are counted, because a few bytes in a repository
+ * can expand to any number of files. Paths are checked, because programs that unpack an archive trust them. Pushes
+ * with harmful paths are refused already; this is a second check.
  */
 async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): Promise<void> {
   const enough = new AbortController();
@@ -173,12 +174,12 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
   let [files, bytes] = [0, 0];
   let fault: ActorError | undefined;
   for await (const entry of entriesIn(git.stdout)) {
-    // The process is being ended, so its remaining output is dropped.
+    // Git is being stopped, so its remaining output is ignored.
     if (fault) continue;
     const blank = entry.indexOf(" ");
     const path = entry.slice(blank + 1);
     files += 1;
-    // Entries that are no files have no size.
+    // Entries that are not files have no size.
     bytes += Number(entry.slice(0, blank)) || 0;
     if (files > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) {
       const text = `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files or ${ARCHIVE_BYTES_MAX} bytes`;
@@ -197,8 +198,8 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
 }
 
 /**
- * Yields the entries that end with a zero byte, one character for each byte. It does not wait for an entry that is
- * longer than any path.
+ * Yields the entries, which end with a zero byte, with one character for each byte. If an entry is longer than any
+ * path, yields its beginning without waiting for its end.
  */
 async function* entriesIn(source: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let rest = "";
@@ -210,11 +211,11 @@ async function* entriesIn(source: AsyncIterable<Buffer>): AsyncGenerator<string>
   }
 }
 
-/** Paths of files, each there once, none through another file. */
+/** The paths of files in an archive. Each path may occur once, and none may lead through another file. */
 class ArchivePaths {
   readonly #known = new Map<string, "file" | "directory">();
 
-  /** False where it leads elsewhere than it says. */
+  /** Adds a path. Returns false if the path is not allowed in an archive. */
   add(path: string): boolean {
     const steps = path.split("/");
     if (steps.some((step) => /^(?:|\.|\.\.|\.git)$/i.test(step))) return false;
@@ -237,7 +238,7 @@ async function toFile(
   signal: AbortSignal,
 ): Promise<void> {
   await using file = await open(path, "wx");
-  // Start git only here: unread output is lost when its process ends.
+  // Git starts only when the file is open, because unread output is lost when the process ends.
   const git = startGit(parameters, { cwd, environment, signal });
   git.stdin.end();
   for await (const chunk of git.stdout) await file.writeFile(chunk);

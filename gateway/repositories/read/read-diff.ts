@@ -1,4 +1,6 @@
-/** The differences between two commits: the files, and their lines as a patch, up to the size of an answer. */
+/**
+ * Reads the differences between two commits, up to a limit: the changed files, and their changed lines as a patch.
+ */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { DIFF_FILES_MAX, DIFF_PATCH_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
@@ -7,7 +9,7 @@ import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import type { ObjectReaders } from "./read-objects.ts";
 
-/** Bytes of git's list of files before it is stopped. */
+/** Bytes of git's list of files after which git is stopped. */
 export const DIFF_LIST_BYTES_MAX = 4 * 1024 * 1024;
 const DIFF_MS_MAX = 20_000;
 
@@ -37,19 +39,19 @@ interface DiffFile {
 export interface Diff {
   files: DiffFile[];
   patch: string;
-  /** The diff is longer than the answer. */
+  /** True if the diff is longer than the limits, so that the end is missing. */
   truncated: boolean;
 }
 
 const SETTINGS = {
   "diff.renames": "true",
   "diff.renameLimit": "400",
-  // Larger files are compared whole, not line by line.
+  // Git treats larger files as binary files and does not compare their lines.
   "core.bigFileThreshold": "2m",
 };
 const NO_MODE = "000000";
 
-/** Both are commits of the repository. */
+/** Compares two commits of a repository. `base` may also be the empty tree. */
 export async function readDiff(
   parts: Pick<GitParts, "slots"> & { readers: ObjectReaders },
   repo: OpenedRepo,
@@ -84,7 +86,7 @@ export async function readDiff(
   }
 }
 
-/** Returns git's output up to this size, and stops git there. */
+/** Returns git's output up to `bytesMax`, and stops git there. */
 async function cut(
   parameters: readonly string[],
   { cwd, environment }: { cwd: string; environment: Readonly<Record<string, string>> },
@@ -102,7 +104,7 @@ async function cut(
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of git.stdout) {
-    // The process is being ended, so its remaining output is dropped.
+    // Git is being stopped, so its remaining output is ignored.
     if (bytes > bytesMax) continue;
     chunks.push(chunk);
     bytes += chunk.length;
@@ -119,10 +121,13 @@ async function cut(
   return { output: Buffer.concat(chunks).subarray(0, bytesMax), isCut };
 }
 
-/** First all files, each with its modes and ids, then all of them once more with their lines (git-diff-tree, "-z"). */
+/**
+ * Parses git's list of changed files. The list has all files with their modes and ids first, and then all files again
+ * with their numbers of lines (git-diff-tree, "-z").
+ */
 function parseList(output: Buffer): { files: DiffFile[]; whole: boolean } {
   const fields = output.toString("utf8").split("\0");
-  // The text after the last end is empty or cut off.
+  // The text after the last zero byte is empty, or is a part of a field that was cut off.
   const rest = fields.pop();
   const files: DiffFile[] = [];
   let at = 0;

@@ -29,7 +29,7 @@ describe("reading objects", function () {
   });
   afterEach(() => readers.close());
 
-  /** A repository of one file, and how to look at it anew. */
+  /** Creates a repository with one file. `open` reads its current manifest. */
   async function pushed(content = "content") {
     const repo = await world.repo();
     const work = await world.checkout();
@@ -78,7 +78,7 @@ describe("reading objects", function () {
     const { open, commit, push, work } = await pushed();
     const before = await open();
     expect(await read(before, `${commit}:file.txt`)).to.equal("content");
-    // The process that reads keeps the folder that is removed here.
+    // The reading process still has the files of the folder that is removed here.
     await rm(gateway.service.parts.cache.files.root, { recursive: true });
     const next = await work.commit("next");
     await push();
@@ -157,7 +157,7 @@ describe("reading objects", function () {
     using view = await readers.view(repo, signal);
     const process = new ReadProcess(view);
     expect((await process.read(commit))?.type).to.equal("commit");
-    // The first may be answered while the signal is on its way, but not all of them.
+    // Some of the first requests may get a response before the process ends, but the last one does not.
     const asked = Array.from({ length: READS_WAITING_MAX }, () =>
       process.read(commit).catch((error: unknown) => error),
     );

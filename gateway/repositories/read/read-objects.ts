@@ -1,6 +1,6 @@
 /**
- * Reads objects of repositories with one process for each repository in use, up to a bound. A process ends when
- * nobody reads from it for a while.
+ * Reads objects of repositories with one process for each repository in use, up to a limit. A process ends when
+ * nobody has read from it for a while.
  */
 
 import { ActorError } from "../../../schemas/errors.ts";
@@ -10,17 +10,23 @@ import { cacheEmptied, type RepoCache, type RepoView } from "../cache/repo-cache
 import type { OpenedRepo } from "../opened-repo.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
 
-/** Repositories of one gateway that have a process for reads: 14 MB each. */
+/** Repositories of one gateway that have a process for reads at the same time. Each process takes 14 MB. */
 const READERS_MAX = 32;
-/** The process ends after this long without a request. */
+/** A process ends after this time without a request. */
 export const READER_IDLE_MS = 60_000;
-/** Age at which a reader is replaced. The cache treats a marker of use that is twice as old as forgotten. */
+/**
+ * Age at which a process is replaced. It must be well below GIT_CACHE_GRACE_MS, after which the cache ignores the
+ * process's marker of use.
+ */
 export const READER_AGE_MS_MAX = 20 * 60_000;
 
-/** The cache may be emptied again and again: then something is wrong with it. */
+/** Attempts of one read. If the cache is emptied during each attempt, the read is refused. */
 const TRIES_MAX = 5;
 
-/** A reader of a repository: it has the objects of the moment of its request, or later ones. */
+/**
+ * Reads objects of a repository. It finds all objects that existed at the time of its request, and perhaps newer
+ * ones.
+ */
 export interface ObjectReader {
   head(name: string): Promise<ObjectHead | undefined>;
   read(name: string): Promise<ReadObject | undefined>;
@@ -64,7 +70,7 @@ export class ObjectReaders {
     return this.#opened.size;
   }
 
-  /** Every object the manifest's packs hold can be read by it. */
+  /** Returns a reader that finds every object in the packs of the manifest. */
   reader(repo: OpenedRepo, signal: AbortSignal): ObjectReader {
     const ask = async <T extends ObjectHead>(
       question: (process: ReadProcess) => Promise<T | undefined>,
@@ -74,15 +80,16 @@ export class ObjectReaders {
         try {
           const found = await question(opened.process);
           if (found) return found;
-          // An object that was missing only while the cache was emptied is found now.
+          // If the view is complete, asks once more: the object may have been missing only while the cache was
+          // emptied.
           if (await this.#cache.isIntact(opened.view, repo.manifest)) {
             return await question(opened.process);
           }
-          // The cache was emptied below it: only a new one can tell.
+          // The cache was emptied, so only a new process can find out whether the object exists.
           this.#close(repo.id, opened);
         } catch (error) {
           const isIntact = await this.#cache.isIntact(opened.view, repo.manifest);
-          // Another process can answer instead of one that has ended, or that another reader has closed.
+          // A new process can answer if this one has ended, or if another reader has closed it.
           if (isIntact && !(error instanceof ReadProcessGone)) throw error;
           this.#close(repo.id, opened);
         }
@@ -95,7 +102,7 @@ export class ObjectReaders {
     };
   }
 
-  /** A place for git itself, with all packs of the manifest, and without refs. */
+  /** Opens a view in which git can run. The view has all packs of the manifest, and no refs. */
   async view(repo: OpenedRepo, signal: AbortSignal): Promise<HeldView> {
     const opened = await this.#openIntact(repo, signal);
     opened.holders += 1;
@@ -110,7 +117,7 @@ export class ObjectReaders {
     };
   }
 
-  /** Runs a read by git in a view of `view`; see `readInView`. */
+  /** Runs `read` with a view from `view()`; see `readInView`. */
   inView<T>(
     repo: OpenedRepo,
     signal: AbortSignal,
@@ -120,7 +127,7 @@ export class ObjectReaders {
     return readInView(() => this.view(repo, signal), read, { ...options, signal });
   }
 
-  /** Lets those go that nobody has used for a while. */
+  /** Closes the processes that are too old, or that nobody has used for a while. */
   sweep(): void {
     const now = this.#now();
     for (const [id, opened] of this.#opened) {
@@ -174,11 +181,14 @@ export class ObjectReaders {
     }
   }
 
-  /** A process that runs finds packs that are added; so it stays where nothing was taken away. */
+  /**
+   * Starts a process, or keeps the running process. A running process finds added packs, so it is kept if no objects
+   * were removed.
+   */
   async #start(repo: OpenedRepo, known: Opened | undefined): Promise<Opened> {
     const { manifest } = repo;
     const now = this.#now();
-    // Others may wait for the same work, so a caller that leaves does not end it.
+    // Other callers may wait for the same view, so the work continues when one caller leaves.
     const view = await this.#cache.openObjects(
       repo,
       manifest,
@@ -193,7 +203,7 @@ export class ObjectReaders {
     const packs = manifest.packs.keys();
     if (stays) {
       await view[Symbol.asyncDispose]();
-      // A pack that compaction has replaced stays longer than the process.
+      // The cache keeps a pack that compaction has replaced for longer than the process runs.
       return Object.assign(known, { packs: known.packs.union(new Set(packs)), usedAt: now });
     }
     if (known) this.#close(repo.id, known);
@@ -230,12 +240,12 @@ export class ObjectReaders {
   #close(id: string, opened: Opened): void {
     if (this.#opened.get(id) === opened) this.#opened.delete(id);
     opened.process.close();
-    // Leftovers in the cache are removed with the repository.
+    // If the marker of use cannot be removed now, it is removed with the repository's files.
     Promise.resolve(opened.view[Symbol.asyncDispose]()).catch(() => {});
   }
 }
 
-/** A process can read a manifest's objects if it has those packs, or packs compacted from them. */
+/** Returns whether a process can read all objects of a manifest: it runs, and it has all packs of the manifest. */
 function serves({ process, generation, packs }: Opened, manifest: Manifest): boolean {
   if (process.ended || generation !== manifest.generation) return false;
   for (const sha256 of manifest.packs.keys()) if (!packs.has(sha256)) return false;

@@ -1,4 +1,4 @@
-/** Makes commits and directories out of git's objects (gitformat-commit, git-mktree). */
+/** Parses the commits and directories of git (gitformat-commit, git-mktree). */
 
 export interface Person {
   name: string;
@@ -34,7 +34,7 @@ export interface TreeEntry {
   type: (typeof ENTRY_TYPES)[EntryMode];
 }
 
-/** An entry with its name as git has it, which need not be UTF-8. */
+/** An entry of a directory. Its name has the bytes that git stores, which need not be UTF-8. */
 export interface RawEntry {
   name: Buffer;
   mode: string;
@@ -42,7 +42,7 @@ export interface RawEntry {
 }
 
 const ID_BYTES = 20;
-/** There may be any number of others, which are nobody's concern. */
+/** The fields of a commit that are read. A commit may have any number of other fields, which are ignored. */
 const FIELD = /^(tree|parent|author|committer) (.*)$/s;
 
 export function parseCommit(hash: string, content: Buffer): Commit {
@@ -72,7 +72,7 @@ export function parseCommit(hash: string, content: Buffer): Commit {
   };
 }
 
-/** `Name <address> seconds zone`, as old as git itself and not always whole. */
+/** Parses `Name <address> seconds zone`. In old histories some of these parts are missing. */
 function personIn(text = ""): [Person, number] {
   const [, name = "", email = "", seconds = "0"] =
     /^([^<]*)<([^>]*)>(?: *(-?\d+))?/.exec(text) ?? [];
@@ -99,7 +99,7 @@ export const parseTree = (content: Buffer): TreeEntry[] =>
     return { name: name.toString("utf8"), mode: known, hash, type: ENTRY_TYPES[known] };
   });
 
-/** Git itself takes no notice of the other bits of a file's mode. */
+/** Returns the mode of an entry as git shows it. Git ignores the other bits of a file's mode. */
 function shownMode(mode: string): EntryMode {
   if (Object.hasOwn(ENTRY_TYPES, mode)) return mode as EntryMode;
   return (Number.parseInt(mode, 8) & 0o100) === 0 ? "100644" : "100755";

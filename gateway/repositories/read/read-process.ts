@@ -4,9 +4,9 @@ import { ActorError } from "../../../schemas/errors.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import { type RunningGit, startGit } from "../process/git-process.ts";
 
-/** Objects that wait for one process; they take a tenth of a millisecond each. */
+/** Requests that may wait for one process. Each takes a tenth of a millisecond. */
 export const READS_WAITING_MAX = 10_000;
-/** A read takes less, from a slow disk too. */
+/** Time limit of one read. Even from a slow disk, a read takes less. */
 const READ_MS_MAX = 20_000;
 
 export interface ObjectHead {
@@ -28,7 +28,10 @@ interface Question {
 }
 
 const NEWLINE = 0x0a;
-/** The words after a name that does not exist. `dangling` and similar words need an option that is not given. */
+/**
+ * The words that git prints after a name that does not exist. `dangling` and similar words need an option that is not
+ * given.
+ */
 const NOTHING = [" missing\n", " ambiguous\n"].map((text) => Buffer.from(text));
 
 export class ReadProcess {
@@ -59,7 +62,7 @@ export class ReadProcess {
     return this.#waiting.length === 0;
   }
 
-  /** Type and size, or undefined where the name leads to nothing. */
+  /** Returns the type and size of an object, or undefined if the name leads to no object. */
   head(name: string): Promise<ObjectHead | undefined> {
     return this.#ask("info", name);
   }
@@ -90,7 +93,10 @@ export class ReadProcess {
     });
   }
 
-  /** Watches for an answer. A process that does not answer is of no use to the next caller either. */
+  /**
+   * Sets a time limit for the next response. A process that does not respond is closed, because it cannot serve the
+   * next caller either.
+   */
   #expect(): void {
     clearTimeout(this.#late);
     if (this.#waiting.length > 0) this.#late = setTimeout(() => this.close(), READ_MS_MAX);
@@ -138,10 +144,10 @@ const processGone = () => new ReadProcessGone("Cannot read object: git stopped u
 
 type Answer = { found: ObjectHead | ReadObject | undefined; length: number } | { needed: number };
 
-/** Undefined where a line is not whole yet. */
+/** Parses the first response in the buffer. Returns undefined if a line is not complete yet. */
 function answerIn(buffer: Buffer, { name, command }: Question): Answer | undefined {
   if (buffer.length === 0) return undefined;
-  // A name may hold anything but NUL, and comes back as it was given.
+  // A name may contain any character but NUL. Git repeats the name of a missing object unchanged.
   if (buffer.subarray(0, name.length).equals(name)) {
     const rest = buffer.subarray(name.length);
     const nothing = NOTHING.find((text) => rest.subarray(0, text.length).equals(text));
@@ -156,7 +162,7 @@ function answerIn(buffer: Buffer, { name, command }: Question): Answer | undefin
   if (command === "info") return { found: { id, type, bytes }, length: end + 1 };
   const length = end + 1 + bytes + 1;
   if (buffer.length < length) return { needed: length };
-  // A copy: the piece it is in may be far larger, and kept for it.
+  // Copies the content. A part of the buffer would keep the whole buffer in memory, which may be far larger.
   const content = Buffer.from(buffer.subarray(end + 1, end + 1 + bytes));
   return { found: { id, type, bytes, content }, length };
 }

@@ -1,4 +1,4 @@
-/** Reads a repository as people look at it: its refs, its history, its directories and files. */
+/** Reads the content of a repository: its refs, history, directories and files. */
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { LOG_ENTRIES_MAX, PATH_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
@@ -9,9 +9,12 @@ import type { ObjectReader, ObjectReaders } from "./read-objects.ts";
 import { type Commit, parseCommit, parseTree, rawEntries, type TreeEntry } from "./read-parse.ts";
 import type { ReadObject } from "./read-process.ts";
 
-/** Bytes of a tree or commit that is shown as JSON: some 200,000 entries. */
+/** Bytes of a tree or commit that can be shown as JSON. A tree of some 200,000 entries fits. */
 export const SHOWN_OBJECT_BYTES_MAX = 8 * 1024 * 1024;
-/** Bytes of all commits of one log: two of the largest, or LOG_ENTRIES_MAX with messages of ten pages. */
+/**
+ * Bytes of all commits of one log. Two of the largest commits fit, or LOG_ENTRIES_MAX commits with messages of ten
+ * pages.
+ */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024;
 
 /** An existing file, whose content is read on demand. */
@@ -26,12 +29,12 @@ export interface FoundFile {
 export type Hold = (bytes: number) => void;
 
 /**
- * Steps to ancestors, such as `~1`, which no ref's name may contain. Only a few are allowed, because each costs a
- * walk.
+ * A ref followed by steps to ancestors, such as `~1`, which no ref's name may contain. Only a few steps are allowed,
+ * because for each step git walks the history.
  */
 const ANCESTOR = /^(.*?)((?:[~^]\d{0,4}){1,4})$/s;
 const ANY: Hold = () => {};
-/** Commits that are walked one by one. For more, a process of its own does the walk. */
+/** Commits of a log that are read one by one. For more commits, a separate git process walks the history. */
 const WALKED_MAX = 100;
 
 export class RepoReader {
@@ -55,8 +58,8 @@ export class RepoReader {
   }
 
   /**
-   * The commit that a branch, a tag, a whole ref, an id, its first digits or HEAD leads to; of each also an ancestor,
-   * as `main~2` or `HEAD^`.
+   * Returns the commit that a branch, a tag, a whole ref, an id, its first digits or HEAD leads to. Steps such as in
+   * `main~2` or `HEAD^` lead on to an ancestor.
    */
   async resolve(ref: string): Promise<string | undefined> {
     const [, named = ref, steps = ""] = ANCESTOR.exec(ref) ?? [];
@@ -70,8 +73,8 @@ export class RepoReader {
   }
 
   /**
-   * Lists commits along first parents, newest first; none while HEAD has no commit. Throws ActorError `not_found` for
-   * an unknown ref, and `object_too_large` if the commits exceed the limit of a log.
+   * Lists the commits of a ref along first parents, newest first. The list is empty if HEAD has no commit. Throws
+   * ActorError `not_found` for an unknown ref, and `object_too_large` if the commits exceed the limit of a log.
    */
   async log(
     ref: string,
@@ -96,7 +99,7 @@ export class RepoReader {
       return Promise.all(ids.map((id) => this.#commit(id, take)));
     }
     const commits: Commit[] = [];
-    // An import to a depth ends there; where a shallow clone was pushed, the whole history is here.
+    // The history of an import with a limited depth ends at these commits.
     const ends = new Set(this.#repo.manifest.shallow);
     let id: string | undefined = tip;
     for (let at = 0; id !== undefined && at < offset + count; at++) {
@@ -107,13 +110,13 @@ export class RepoReader {
     return commits;
   }
 
-  /** Undefined if no commit has this id. */
+  /** Returns the commit with this id, or undefined if there is none. */
   async commit(id: string, hold = ANY): Promise<Commit | undefined> {
     const found = await this.#shown(id, "commit", hold);
     return found && parseCommit(id, found.content);
   }
 
-  /** The entries of one directory, in git's order. */
+  /** Returns the entries of one directory in git's order. */
   async tree(id: string, hold = ANY): Promise<TreeEntry[] | undefined> {
     const found = await this.#shown(id, "tree", hold);
     return found && parseTree(found.content);
@@ -124,7 +127,10 @@ export class RepoReader {
     return head?.type === "blob" ? this.#file(head) : undefined;
   }
 
-  /** Undefined for anything but a file. A link counts as a file whose content is its target. */
+  /**
+   * Returns the file at a path, or undefined if the path leads to no file. A symbolic link counts as a file whose
+   * content is its target.
+   */
   async file(ref: string, path: string): Promise<FoundFile | undefined> {
     const normal = normalPath(path);
     const commit = normal && (await this.resolve(ref));
@@ -133,7 +139,7 @@ export class RepoReader {
     return head?.type === "blob" ? this.#file(head) : undefined;
   }
 
-  /** The mode and id of the entry at a path of a commit. */
+  /** Returns the mode and id of the entry at a path of a commit. */
   async entry(commit: string, path: string): Promise<{ mode: string; hash: string } | undefined> {
     const slash = path.lastIndexOf("/");
     const parent = slash < 0 ? "" : path.slice(0, slash);
@@ -144,13 +150,17 @@ export class RepoReader {
     return undefined;
   }
 
-  /** A branch always points to a commit. Otherwise the view is damaged. */
+  /**
+   * Returns whether the name is that of a branch. A branch always leads to a commit; otherwise the view is damaged.
+   */
   #isBranch(ref: string): boolean {
     const { refs } = this.#repo.manifest;
     return ref === "HEAD" || ref.startsWith("refs/heads/") || refs.has(`refs/heads/${ref}`);
   }
 
-  /** Branch before tag before id, as the public API has it. */
+  /**
+   * Returns the id that a name stands for. As in the public API, a branch comes before a tag, and a tag before an id.
+   */
   #idOf(ref: string): string | undefined {
     const { refs, head } = this.#repo.manifest;
     if (ref === "HEAD") return refs.get(head);
@@ -206,7 +216,9 @@ export class RepoReader {
   }
 }
 
-/** Without what leads nowhere; undefined where it leaves the repository or names no file. */
+/**
+ * Returns the path without empty steps and `.`. Returns undefined if the path leaves the repository or names no file.
+ */
 function normalPath(path: string): string | undefined {
   const steps = path.split("/").filter((step) => step !== "" && step !== ".");
   const isGood =

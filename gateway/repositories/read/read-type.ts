@@ -1,4 +1,6 @@
-/** Detects a file's media type by its first bytes: a few harmless types that browsers show, text, or binary. */
+/**
+ * Detects a file's media type from its first bytes: one of a few harmless types that browsers show, text, or binary.
+ */
 import { SNIFFED_BYTES } from "../../../schemas/repositories/limits.ts";
 
 const SIGNATURES: readonly [type: string, at: number, bytes: string][] = [
@@ -21,7 +23,7 @@ export function sniffType(content: Buffer): string {
     : "application/octet-stream";
 }
 
-/** UTF-8 without NUL, of which the last character may be cut off. */
+/** Returns whether the bytes are UTF-8 without NUL. If `isCut`, the last character may be incomplete. */
 function isText(start: Buffer, isCut: boolean): boolean {
   if (start.includes(0)) return false;
   try {

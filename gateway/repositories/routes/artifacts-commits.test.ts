@@ -184,7 +184,7 @@ describe("commits by REST", function () {
     const cleaning: ActorClient = {
       run: actors.run.bind(actors),
       send: actors.send.bind(actors),
-      // Acts as if the generation differed at the first attempt.
+      // Sends another generation in the first `swap`, as if a prune had changed the repository meanwhile.
       call: (contract, key, message, input, ...rest) => {
         const isFirst = message === "swap" && swaps++ === 0;
         const asked = isFirst ? Object.assign({}, input, { generation: 7 }) : input;
@@ -318,7 +318,7 @@ describe("commits by REST", function () {
         JSON.stringify(json).slice(0, 200),
       ).to.deep.equal([400, 10100, pointer]);
     }
-    // Names that only some file systems take for .git are git's to know.
+    // Git itself refuses names that only some file systems take for .git.
     for (const path of ["git~1/x", ".g\u200cit/config", ".git ./x"]) {
       const { status, errors } = await commit(change({ path, ...x }));
       expect([status, errors[0]?.source?.pointer], path).to.deep.equal([400, "/changes"]);

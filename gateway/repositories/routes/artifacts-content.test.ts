@@ -251,7 +251,7 @@ describe("routes of repository content", function () {
       const { status, errors } = await ask(`/file?${query}`);
       expect([status, errors[0]?.source?.pointer]).to.deep.equal([400, pointer]);
     }
-    // A request for a missing path does not end the process that others use.
+    // The request for a missing path has not ended the process that other requests use.
     expect((await ask("/file?ref=main&path=README.md")).status).to.equal(200);
   });
 
@@ -372,7 +372,7 @@ describe("routes of repository content", function () {
     expect(execFileSync("cat", [join(root, "src/a.txt")]).toString()).to.equal("one\n");
     expect(execFileSync("ls", ["-l", join(root, "src/run.sh")]).toString()).to.match(/^-rwx/);
     await rm(folder, { recursive: true });
-    // By the commit's id it is the one that was made for its branch.
+    // A request by the commit's id gets the archive that was made for its branch.
     const kept = join(world.folder, "git", "archives");
     const inodes = async () =>
       await Promise.all(

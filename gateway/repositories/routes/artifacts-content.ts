@@ -31,10 +31,13 @@ import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-s
 import { artifactsWording } from "./artifacts-wording.ts";
 import { HeldBytes } from "./held-bytes.ts";
 
-/** The tree without entries, which git knows in every repository. */
+/** The id of the tree without entries, which git knows in every repository. */
 const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
-/** Bytes of an object count this many times, because tree entries are three to four times as long in JSON. */
+/**
+ * Each byte of an object reserves this many bytes of memory, because tree entries are three to four times as long in
+ * JSON.
+ */
 const SHOWN_OBJECT_FACTOR = 4;
 
 const LIST_REFS = {
@@ -105,7 +108,7 @@ const GET_DIFF = {
   answer: { result: WireDiff },
 } as const;
 
-/** The operator's settings bound its body. */
+/** The body is added later, because the operator's settings limit it. */
 const COMMIT_FILES = {
   tag: "Repository content",
   wording: artifactsWording,
@@ -230,6 +233,6 @@ function makeCommit({ repositories }: ContentParts) {
   };
 }
 
-/** Counts the memory of an object as JSON until the client has it. */
+/** Reserves the memory of an object as JSON until the client has received the response. */
 const shownTo = (held: HeldBytes, response: Response) => (bytes: number) =>
   held.hold(SHOWN_OBJECT_FACTOR * bytes, response);

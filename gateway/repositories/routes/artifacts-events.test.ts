@@ -154,7 +154,7 @@ describe("repository events and packs on the bus", function () {
     };
     await work.git("push", "-q", world.remote(theirs), "main");
     expect(await stored()).to.deep.equal([own, own.replace(world.accountId, other)].sort());
-    // And what only an id names in one is in no other.
+    // A client that knows the id of an object cannot fetch the object from another repository.
     const head = await work.git("rev-parse", "main");
     const { result: void1 } = await world.post("/shared/repos", { name: "void" });
     const place = await world.checkout();

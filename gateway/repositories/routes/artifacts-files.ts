@@ -87,7 +87,7 @@ const GET_ARCHIVE = {
 
 export interface ContentParts {
   repositories: Repositories;
-  /** The bytes that wait in memory until clients have them. */
+  /** Limits the bytes that responses hold in memory until clients have received them. */
   held: HeldBytes;
 }
 
@@ -120,7 +120,7 @@ function file(parts: ContentParts) {
 function raw(parts: ContentParts) {
   return ({ parameters, ...asked }: RouteRequest<z.output<typeof RawPath>>, response: Response) => {
     const { ref, path, ...repo } = parameters;
-    // Whatever it is, it is somebody's file and no page of ours.
+    // The file comes from a user, so a browser must not run it as a page of this server.
     const policy = "default-src 'none'; sandbox; frame-ancestors 'none'";
     response.set("Content-Security-Policy", policy);
     const typeOf: TypeOf = async (content) => sniffType(await content());
@@ -153,7 +153,7 @@ function archive({ repositories, archives }: ContentParts & { archives: Archives
   };
 }
 
-/** Chooses the media type of a file, by its content if need be. */
+/** Returns the media type of a file. Reads the content only if the type depends on it. */
 type TypeOf = (content: () => Promise<Buffer>) => Promise<string>;
 
 interface SentFile {
@@ -173,7 +173,7 @@ async function sendFileAt(
   await sendFile(held, found, { ...sent, signal });
 }
 
-/** Bounds the bytes that wait in memory until clients have them. */
+/** Sends a file. Its bytes count as held in memory until the client has received them. */
 async function sendFile(
   held: HeldBytes,
   found: FoundFile,

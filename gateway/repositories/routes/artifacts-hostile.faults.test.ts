@@ -43,7 +43,10 @@ describe("archives and differences of hostile trees", function () {
     diff(): ReturnType<ArtifactsWorld["ask"]>;
   }
 
-  /** Named in the repository as it is: what no push would get in. The commit is on main, an empty one on empty. */
+  /**
+   * Stores a pack and names it with `swap`, without the checks that would refuse it in a push. `main` points to the
+   * commit, `empty` to a commit without files.
+   */
   async function stored(tree: string, made?: string): Promise<Held> {
     const name = `hostile-${count++}`;
     const { result } = await world.post("/hostile/repos", { name });
@@ -201,7 +204,7 @@ describe("archives and differences of hostile trees", function () {
     expect((await deep.archive("tar.gz")).status).to.equal(200);
     const { result } = await deep.diff();
     expect(result.files[0].path).to.equal(`${"d/".repeat(TREE_DEPTH_MAX - 1)}f`);
-    // 16 steps of 256 bytes with their slashes, and a file's name.
+    // The path has 16 directories of 251 bytes each, slash included, and a file name.
     const at = async (last: string) => {
       let id = await tree(file(last));
       for (let i = 0; i < 16; i++) id = await tree({ mode: "40000", name: "n".repeat(250), id });
@@ -219,7 +222,7 @@ describe("archives and differences of hostile trees", function () {
       const entries = Array.from({ length: 10 }, (_, i) => ({ mode: "40000", name: `d${i}`, id }));
       id = await tree(...entries);
     }
-    // A million of them, of some kilobytes.
+    // The repository has a million paths in some kilobytes.
     const repo = await stored(id);
     const refused = await repo.archive("zip");
     expect([refused.status, refused.errors[0]?.code]).to.deep.equal([413, 10402]);
@@ -241,7 +244,8 @@ describe("archives and differences of hostile trees", function () {
       { mode: "40000", name: "a", id: half },
       { mode: "40000", name: "b", id: half },
     ];
-    // A hundred thousand entries in one directory, twice.
+    // A directory with half of ARCHIVE_FILES_MAX entries occurs twice, so the archive has exactly ARCHIVE_FILES_MAX
+    // files.
     const full = await stored(await tree(...both));
     const { status, bytes } = await full.archive("tar.gz");
     expect(status).to.equal(200);

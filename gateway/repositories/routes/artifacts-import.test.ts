@@ -42,7 +42,10 @@ describe("imports", function () {
   let importing: ImportParts;
   let origin: string;
   let tip: string;
-  /** The host's answers to paths that are no files of the repository. */
+  /**
+   * The host's responses that are not files of the repository. Requests to `/slow.git` wait for `slow`; `answers` has
+   * responses by the start of a path.
+   */
   const slow = Promise.withResolvers<void>();
   const answers = new Map<string, { status: number; headers?: Record<string, string> }>();
   before(async () => {
@@ -102,7 +105,7 @@ describe("imports", function () {
   });
   afterEach(() => expect(world.faults).to.deep.equal([]));
 
-  /** To a repository of our own, which only who has its token may read. */
+  /** Passes a request on to a private repository of the test server, with this repository's token. */
   async function passOn(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = "GET", headers } = request;
     const passed = await fetch(`${world.url}/git/${request.url?.slice("/smart/".length)}`, {
@@ -260,7 +263,8 @@ describe("imports", function () {
     expect(await logOf("shallow", "old")).to.have.length(2);
     expect((await world.ask(`/imports/repos/shallow/commit/${old}`)).status).to.equal(404);
 
-    // Everything there is can be done with it: cloned, deepened to no avail, pushed to, forked, committed to, pruned.
+    // All operations work on a shallow import: clone, push, fork, commit and prune. Deepening the clone brings no
+    // more history.
     const place = await world.checkout();
     await place.git("clone", "-q", world.remote(result), "copy");
     const copy = Object.assign(place, { folder: join(place.folder, "copy") });
@@ -269,7 +273,7 @@ describe("imports", function () {
     await copy.git("fetch", "-q", "--depth", "5");
     await copy.commit("own");
     await copy.git("push", "-q", "origin", "main");
-    // A clone with the whole history may push.
+    // A client with the whole history may also push to the shallow import.
     await work.git("fetch", "-q", world.remote(result), "main");
     await work.git("checkout", "-q", "-b", "more", "main");
     await work.commit("of all", "more");
@@ -409,7 +413,7 @@ describe("imports", function () {
     expect((await ended("large-2")).status_reason).to.equal(null);
   });
 
-  /** Returns the error of an import with other bounds. */
+  /** Returns the error of an import with other limits. */
   async function faultOf(name: string, url: string, bounds: Partial<ImportParts>) {
     const address = { accountId: world.accountId, namespace: "imports", name };
     const { id } = await world.opened.repositories.create(address);
@@ -425,7 +429,7 @@ describe("imports", function () {
   it("end at their timeout", async () => {
     const url = `${origin}/repo.git`;
     expect(await faultOf("late-1", url, { msMax: 30_000 })).to.equal(undefined);
-    // The timeout wins over the error of the interrupted step.
+    // The error of the timeout replaces the error of the interrupted step.
     const resolve: ImportParts["resolve"] = async (_, signal) => {
       await once(signal, "abort");
       throw new ActorError("cancelled", "Cannot wait: the caller has left");
@@ -451,7 +455,7 @@ describe("imports", function () {
     const url = await smartOrigin("bounded", work, "main");
     const bounded = (name: string, more: Partial<ImportParts>) => faultOf(name, url, more);
     const within = (repoBytes: number) => ({ sizes: { ...GIT_SIZES, repoBytes } });
-    // A file may have half of what a repository may.
+    // A large file may have half of the bytes that a repository may have.
     expect(await bounded("file-at", within(1_200))).to.equal(undefined);
     expect(await bounded("file-past", within(1_198))).to.match(
       /^limit_reached: Cannot import: the large file [0-9a-f]{64} has 600 bytes, more than 599$/,

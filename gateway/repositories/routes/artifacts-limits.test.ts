@@ -54,7 +54,7 @@ describe("limits of repository operations", function () {
       (error: unknown) => (error instanceof ActorError ? error.code : error),
     );
 
-  /** Repositories whose actors are asked by way of this. */
+  /** Returns a service of repositories that awaits `meanwhile` before each call of an actor. */
   function through(meanwhile: (message: string) => Promise<unknown>): Repositories {
     const { parts } = world.opened.repositories;
     const { actors } = parts;
@@ -156,7 +156,7 @@ describe("limits of repository operations", function () {
       return response;
     };
     const readers: IncomingMessage[] = [];
-    // Slowly, and not so slowly that they are cut off.
+    // Reads slowly, but fast enough for the responses not to be cut off.
     const reading = setInterval(() => {
       for (const response of readers) response.read();
     }, 500);

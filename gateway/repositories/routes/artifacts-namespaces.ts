@@ -146,7 +146,9 @@ function listNamespaces(repositories: Repositories) {
   };
 }
 
-/** Lists the only namespace of a bound caller; nothing when it has no repository yet. */
+/**
+ * Lists the only namespace to which the caller has access. The list is empty if this namespace does not exist yet.
+ */
 async function listOwnNamespace(
   repositories: Repositories,
   { accountId, namespace = "" }: Caller,

@@ -18,7 +18,7 @@ describe("the first repository", function () {
   });
   after(() => world[Symbol.asyncDispose]());
 
-  /** A folder as a start leaves it, in which lines are run as a person would. */
+  /** Creates a folder as the server's start leaves it. Command lines run in it as a person would run them. */
   async function person() {
     const folder = await mkdtemp(join(world.folder, "person-"));
     await mkdir(join(folder, "data"));

@@ -1,4 +1,4 @@
-/** Repositories as they stand on the wire. */
+/** Converts repositories to the JSON of the REST API. */
 import type { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { CursorInfo, ResultInfo } from "../../../schemas/http/envelope.ts";
@@ -78,12 +78,12 @@ export function wireToken(
 
 // --- Pages ---
 
-/** The position at which a list continues, valid only for the same question. */
+/** The position at which a list continues. It is valid only for the same path and query. */
 export interface ListCursor<A> {
   question: string;
-  /** The last entry that the reader has. */
+  /** The last entry that the client has received. */
   after: A;
-  /** Number of the page that begins here. */
+  /** Number of the page that begins at this position. */
   page: number;
 }
 
@@ -95,7 +95,10 @@ export const questionOf = (
 export const writeCursor = (cursor: ListCursor<unknown>) =>
   Buffer.from(JSON.stringify([cursor.question, cursor.after, cursor.page])).toString("base64url");
 
-/** Undefined if the request has no cursor. Throws `invalid_request` for a cursor of another query. */
+/**
+ * Reads a cursor. Returns undefined if the request has no cursor. Throws `invalid_request` for a cursor of another
+ * query.
+ */
 export function readCursor<S extends z.ZodType>(
   text: string | undefined,
   question: string,
@@ -119,7 +122,7 @@ export function readCursor<S extends z.ZodType>(
   });
 }
 
-/** A cursor where there is more; on the last page what there is in all. */
+/** Returns a cursor if more entries follow. On the last page, returns the total numbers of pages and entries. */
 export function pageInfo(
   { limit, cursor }: { limit: number; cursor: ListCursor<unknown> | undefined },
   {

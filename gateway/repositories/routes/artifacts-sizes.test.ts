@@ -155,7 +155,7 @@ describe("stored bytes of an account", function () {
     expect(fork.status).to.equal(201);
     expect(await stored()).to.equal(before);
 
-    // Two, of which one fits: whichever comes first.
+    // Two pushes, of which only the first to arrive fits.
     const others = await Promise.all(
       [1, 2].map(async (number) => {
         const repo = await create(`both-${number}`);

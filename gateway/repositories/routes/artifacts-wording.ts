@@ -20,6 +20,6 @@ export const artifactsWording: RefusalWording = {
     const ofField = name === "invalid_request" ? OF_FIELDS[pointer] : undefined;
     return ofField ?? NUMBERS[name] ?? ERRORS[name].code;
   },
-  /** Wherever a field stood, it is called by its name. */
+  /** The public API names only the field, so `/query` or `/path` before its name is removed. */
   pointer: (pointer) => pointer.replace(/^\/(?:query|path)(?=\/)/, ""),
 };

@@ -197,7 +197,7 @@ function listRepos(repositories: Repositories) {
       parameters.namespace,
       listing,
     );
-    // Refuses an unknown namespace; one that has repositories is known.
+    // An empty list may mean that the namespace does not exist. Then this call refuses with `not_found`.
     if (total === 0) await repositories.getNamespace(accountId, parameters.namespace);
     const last = more ? repos.at(-1) : undefined;
     const next = last && { question, after: placeOf(last, sort) };
@@ -276,7 +276,7 @@ function wireCreated(made: MadeRepo): z.input<typeof CreatedRepo> {
   return { id, name, description, default_branch: defaultBranch, remote, token };
 }
 
-/** Returns the position of an entry in the namespace's order. */
+/** Returns the position of a repository in the requested order. */
 function placeOf(entry: RepoListing, sort: RepoSort): z.output<typeof Place> {
   const values = {
     created_at: entry.createdAt,

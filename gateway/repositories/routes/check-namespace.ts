@@ -1,11 +1,14 @@
-/** Holds a caller that one namespace of repositories is open to, a binding of an app, to it. */
+/** Limits a caller that has access to only one namespace, such as a binding of an app, to this namespace. */
 import type { RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { folded } from "../../../schemas/repositories/git-names.ts";
 import { type Caller, callerOf } from "../../http/locals.ts";
 import type { Route } from "../../http/route.ts";
 
-/** A route that neither names a namespace in its path nor says that it is open to such callers is refused. */
+/**
+ * Returns middleware that checks the namespace in a route's path. If the path names no namespace, such callers are
+ * refused unless the route is `isOpenToBindings`.
+ */
 export function checkNamespace({ path, isOpenToBindings = false }: Route): RequestHandler {
   const isNamed = path.includes("{namespace}");
   return (request, response, next) => {
@@ -16,7 +19,7 @@ export function checkNamespace({ path, isOpenToBindings = false }: Route): Reque
   };
 }
 
-/** Throws ActorError `forbidden` where the caller is held to another namespace. */
+/** Throws ActorError `forbidden` if the caller has access only to another namespace. */
 export function mustOpenNamespace({ namespace: own }: Caller, namespace: string): void {
   if (own !== undefined && folded(own) !== folded(namespace)) throw outside(own);
 }

@@ -1,4 +1,4 @@
-/** Bounds the bytes of objects that all answers of one gateway hold in memory. */
+/** Limits the bytes of objects that all responses of one gateway hold in memory. */
 import type { Writable } from "node:stream";
 import { ActorError } from "../../../schemas/errors.ts";
 
@@ -16,8 +16,8 @@ export class HeldBytes {
   }
 
   /**
-   * Reserves bytes until the client has its response or disconnects. Throws ActorError `busy` past the limit, except
-   * for a single reservation.
+   * Reserves bytes until the client has received its response or has disconnected. Throws ActorError `busy` past the
+   * limit, unless no other bytes are reserved.
    */
   hold(bytes: number, response: Pick<Writable, "destroyed" | "once">): void {
     if (this.#bytes > 0 && this.#bytes + bytes > this.#bytesMax) {
@@ -28,7 +28,7 @@ export class HeldBytes {
     this.#bytes += bytes;
     const earlier = this.#held.get(response);
     this.#held.set(response, (earlier ?? 0) + bytes);
-    // Once, though a log holds each of its commits.
+    // Listens only once for each response, although a log reserves bytes for each of its commits.
     if (earlier !== undefined) return;
     response.once("close", () => {
       this.#bytes -= this.#held.get(response) ?? 0;

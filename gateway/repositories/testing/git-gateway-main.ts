@@ -1,5 +1,5 @@
 /**
- * A gateway that serves git, as a process that ends itself at a chosen step of a push: `<url> <data> <step> [upkeep]
+ * A process with a gateway that serves git. It kills itself at a chosen step of a push: `<url> <data> <step> [upkeep]
  * [ms of holds]`.
  */
 import { once } from "node:events";
@@ -53,7 +53,7 @@ const address = server.address();
 if (address === null || typeof address === "string") throw new Error("no port");
 console.log(`listening ${address.port}`);
 
-/** Exits like a crash: without flushing or notifications. */
+/** Kills this process at the chosen step, so that nothing is flushed or reported. */
 function endAt(name: string): void {
   if (name === step) process.kill(process.pid, "SIGKILL");
 }

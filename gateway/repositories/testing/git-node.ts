@@ -1,6 +1,6 @@
 /**
- * A machine that serves git: a host of actors and a gateway, each started anew whenever it has died, on a cache of
- * its own.
+ * A machine that serves git: a host of actors and a gateway with its own cache. Each of the two processes is
+ * restarted whenever it has died.
  */
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -13,7 +13,7 @@ import type { TestRepo } from "./git-world.ts";
 
 const GATEWAY = join(import.meta.dirname, "git-gateway-main.ts");
 const HOST = join(import.meta.dirname, "git-host-main.ts");
-/** Steps at which a gateway ends itself. */
+/** Steps at which a gateway kills itself. */
 const STEPS = ["store", "swap", "compact"].flatMap((step) => [`before-${step}`, `after-${step}`]);
 const GATEWAY_STEPS = [...STEPS, "during-swap", "during-compact", "none", "none"];
 
@@ -41,7 +41,7 @@ export class GitNode implements AsyncDisposable {
     this.#running = [this.#keepHost(), this.#keepGateway()];
   }
 
-  /** Returns the gateway's URL once it serves. */
+  /** Resolves to the gateway's URL when the gateway serves requests. */
   async url(): Promise<string> {
     const port = await until("a gateway serves", () => this.#port, 120_000);
     return `http://127.0.0.1:${port}`;
@@ -78,7 +78,7 @@ export class GitNode implements AsyncDisposable {
     await rm(join(this.#options.dataDir, "git"), { recursive: true, force: true }).catch(() => {});
   }
 
-  /** From now on it does not end itself. */
+  /** From now on the gateway does not kill itself. */
   calm(): void {
     this.#isCalm = true;
     this.killGateway();
@@ -120,7 +120,7 @@ export class GitNode implements AsyncDisposable {
   }
 }
 
-/** Returns the git processes below a process, at any depth. */
+/** Returns the git processes among the direct and indirect child processes of a process. */
 function gitsBelow(pid: number): number[] {
   try {
     const text = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");

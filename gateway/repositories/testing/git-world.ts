@@ -1,4 +1,7 @@
-/** A bus, actors of repositories, and gateways that serve git over it; with the real git as their client. */
+/**
+ * A test environment: a bus, the actors of repositories, and gateways that serve git. The clients are real git
+ * processes.
+ */
 
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -69,7 +72,7 @@ export class GitWorld {
   readonly folder: string;
   readonly #gateways: GitGateway[] = [];
 
-  /** `hosted` false leaves the actors to hosts that the test starts. */
+  /** With `hosted` false, the test must start the hosts of the actors itself. */
   static async start({
     sweepTimes,
     hosted = true,
@@ -89,7 +92,8 @@ export class GitWorld {
         sweepTimes ? packSweepActorWith(sweepTimes) : packSweepActor,
       ],
       tasks: [gitUpkeep],
-      // A sweep takes for named what the bus still shows: with the minute of production each test would wait for it.
+      // A sweep treats a pack as named while the bus still shows its row. In production that lasts a minute, and each
+      // test would wait for it.
       markerMs: 1_000,
       clock,
     });
@@ -106,7 +110,7 @@ export class GitWorld {
     return this.world.client;
   }
 
-  /** `dataDir`: of another gateway, so that both share a cache. */
+  /** Starts a gateway. With the `dataDir` of another gateway, both share a cache. */
   async gateway(options: Partial<GitOptions> = {}): Promise<GitGateway> {
     const dataDir = options.dataDir ?? (await mkdtemp(join(this.folder, "data-")));
     const service = await gitService({
@@ -121,7 +125,8 @@ export class GitWorld {
     const app = express();
     app.use(requestId(pino({ level: "error" }, { write })));
     app.use("/git", service.router);
-    // The product's keep-alive time. With Node's 5 s a test that computes longer would find its connection closed.
+    // The keep-alive time of production. With Node's default of 5 s, a test that computes for longer would find its
+    // connection closed.
     const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, app).listen(0, "127.0.0.1");
     await once(server, "listening");
     const gateway: GitGateway = {
@@ -142,7 +147,7 @@ export class GitWorld {
     return gateway;
   }
 
-  /** Lets a gateway do the upkeep of packs. */
+  /** Makes a gateway run the upkeep tasks of packs. */
   async upkeep({ service }: GitGateway): Promise<void> {
     const rows = new RowNames(this.world.bus, { buckets: 1 });
     const blobs = new BlobStore(this.world.bus, systemClock);
@@ -190,7 +195,7 @@ export class GitWorld {
     return repoTokenText(secret, minted.expiresAt);
   }
 
-  /** A new folder, in which a git runs by `git`; `programs`: a folder of more for it to find. */
+  /** Creates a working copy in a new folder. `programs` is a further folder in which git finds programs. */
   async checkout({ programs }: { programs?: string } = {}): Promise<Checkout> {
     const checkout = new Checkout(await mkdtemp(join(this.folder, "work-")), programs);
     await checkout.git("init", "-q", "-b", "main");
@@ -200,14 +205,14 @@ export class GitWorld {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const gateway of this.#gateways) await gateway.stop();
     await this.world[Symbol.asyncDispose]();
-    // A git that was started by what is gone may still write there.
+    // A git process of a stopped gateway may still write to this folder.
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 
 type Zod<S extends { _zod: { output: unknown } }> = S["_zod"]["output"];
 
-/** The real git in a folder of its own, with none of this machine's configuration. */
+/** A working copy with the real git, in its own folder and without this machine's configuration. */
 export class Checkout {
   readonly folder: string;
   readonly #programs: string | undefined;
@@ -228,7 +233,7 @@ export class Checkout {
     return runGitClient(this.folder, parameters, "", this.#programs);
   }
 
-  /** Takes in an object as it is, checked by nobody. */
+  /** Writes an object without any check of its content. */
   async object(type: string, content: string | Uint8Array): Promise<string> {
     const parameters = ["hash-object", "-w", "--literally", "--stdin", "-t", type];
     const ran = await runGitClient(this.folder, parameters, content);
@@ -245,7 +250,7 @@ export class Checkout {
     return this.git("commit-tree", tree, "-m", "x", ...parents.flatMap((parent) => ["-p", parent]));
   }
 
-  /** A commit of one file, on the branch that is checked out. */
+  /** Commits one file on the current branch. */
   async commit(content: string, file = "file.txt"): Promise<string> {
     const blob = await this.object("blob", content);
     await this.git("update-index", "--add", "--cacheinfo", `100644,${blob},${file}`);

@@ -1,4 +1,7 @@
-/** Compares the packs that repositories name, the stored packs and large files. They must agree after every fault. */
+/**
+ * Compares the packs and large files that repositories name with those that are stored. Both must agree after every
+ * fault.
+ */
 import { createHash, randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
@@ -7,7 +10,7 @@ import { lfsRow } from "../../../schemas/repositories/lfs.ts";
 import { packRow, repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { ACCOUNT, type GitWorld, type TestRepo } from "./git-world.ts";
 
-/** Rows of all packs and large files of one repository. */
+/** Returns the names of the rows of all packs and large files of one repository. */
 export async function namedBy({ actors }: GitWorld, { id, name }: TestRepo): Promise<string[]> {
   const { packs } = await actors.call(repoContract, id, "manifest", {
     address: { accountId: ACCOUNT, namespace: "tests", name },
@@ -18,7 +21,7 @@ export async function namedBy({ actors }: GitWorld, { id, name }: TestRepo): Pro
   return [...packs.map(({ sha256 }) => packRow(sha256)), ...objects.map(({ oid }) => lfsRow(oid))];
 }
 
-/** Returns everything stored, by the row that would name it. */
+/** Returns all stored packs and large files, each by the name of the row that would name it. */
 export async function storedIn({ world }: GitWorld): Promise<string[]> {
   const names = await new BlobStore(world.bus, systemClock).names("git");
   const prefix = `git.${ACCOUNT}.`;
@@ -28,7 +31,7 @@ export async function storedIn({ world }: GitWorld): Promise<string[]> {
   });
 }
 
-/** The id of a large file that was taken; undefined where it was not. */
+/** Uploads a large file. Returns its id, or undefined if the upload was refused. */
 export async function uploadFile(url: string, repo: TestRepo): Promise<string | undefined> {
   const content = randomBytes(700_000);
   const oid = createHash("sha256").update(content).digest("hex");

@@ -1,13 +1,13 @@
-/** A push by hand: any commands, any bytes for a pack. */
+/** Sends a push without git, with any commands and any bytes as its pack. */
 import { createHash } from "node:crypto";
 import type { RefCommand } from "../../../schemas/repositories/ref-command.ts";
 import { FLUSH, pktLine } from "../git/pkt-line.ts";
 import type { GitGateway, TestRepo } from "./git-world.ts";
 
-/** The pack that git sends when no object is needed. */
+/** The pack that git sends if the server needs no object. */
 export const EMPTY_PACK = withSum(Buffer.from("5041434b0000000200000000", "hex"));
 
-/** A pack needs the SHA-1 of what comes before at its end. */
+/** Appends the SHA-1 of the content, with which every pack must end. */
 export function withSum(content: Uint8Array): Buffer {
   return Buffer.concat([content, createHash("sha1").update(content).digest()]);
 }

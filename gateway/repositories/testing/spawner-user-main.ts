@@ -1,4 +1,4 @@
-/** Has a child started that does not end by itself: `<folder for what is temporary>`. */
+/** Starts, through the spawner, a child that does not end by itself: `<folder for temporary files>`. */
 import { setTimeout } from "node:timers/promises";
 import { Spawner } from "../process/spawner.ts";
 

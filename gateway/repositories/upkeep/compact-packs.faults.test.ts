@@ -20,7 +20,7 @@ import { rawPush } from "../testing/raw-push.ts";
 const FILES = 1_500;
 /** Branches that push at the same time. */
 const BRANCHES = 4;
-/** The gateway retries a failed compaction after a minute. */
+/** Time limit for a compaction. It is long, because a failed compaction is retried only after a minute. */
 const COMPACTED_MS = 600_000;
 
 describe("compaction after thin pushes", function () {
@@ -47,7 +47,7 @@ describe("compaction after thin pushes", function () {
     return manifest.packs.length;
   }
 
-  /** Makes a first commit of many files, pushes it, and makes `count` commits on top of it for each branch. */
+  /** Makes a first commit of many files, pushes it, and makes `count` commits after it on each branch. */
   async function history(count: number): Promise<string[][]> {
     const ran = await runGitClient(work.folder, ["fast-import", "--quiet"], importStream(count));
     expect(ran.code, ran.stderr).to.equal(0);
@@ -61,7 +61,7 @@ describe("compaction after thin pushes", function () {
     );
   }
 
-  /** Pushes commits one by one, each as the thin pack that git makes of it. */
+  /** Pushes commits one by one, each with the thin pack that git makes for it. */
   async function pushThin(branch: string, commits: readonly string[]): Promise<void> {
     await makeThinPacks(work, commits);
     for (const [at, value] of commits.slice(1).entries()) {
@@ -119,7 +119,7 @@ describe("compaction after thin pushes", function () {
 
 const branches = Array.from({ length: BRANCHES }, (_, at) => `b${at}`);
 
-/** A page of text in which one line differs, so that git stores a delta. */
+/** Returns a page of text in which only one line differs, so that git stores a delta. */
 const page = (file: number, line: string) =>
   `${Array.from({ length: 60 }, (_, at) => `line ${at} of file ${file}: ${(file * 7919 + at * 104729) % 99991}`).join("\n")}\n${line}\n`;
 

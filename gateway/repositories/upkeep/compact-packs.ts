@@ -1,4 +1,7 @@
-/** Puts the packs of a repository together in a place of their own, and has the new ones named in their place. */
+/**
+ * Joins the packs of a repository in a temporary folder, and lets the repository replace the old packs by the new
+ * ones.
+ */
 import { link, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -17,28 +20,37 @@ import { runGit, startGit } from "../process/git-process.ts";
 
 /** Assumed depth past which a compaction measures the real depth again. */
 const TREE_DEPTH_MEASURED = 128;
-/** Pruning gives way to pushes; so often it begins anew before it leaves it for later. */
+/**
+ * Attempts of a prune. An attempt fails if a push changes the repository meanwhile. After the last attempt the prune
+ * is retried later.
+ */
 export const PRUNE_TRIES_MAX = 5;
-/** Objects whose ids are compared before others have their turn: a few milliseconds. */
+/** Object ids that are compared before the event loop does other work: a few milliseconds. */
 const COMPARED_IDS = 20_000;
 
 interface Repacked {
-  /** Replaced packs, by the hashes of their links. */
+  /** The SHA-256 hashes of the replaced packs. */
   replaced: string[];
   packs: KeptPack[];
-  /** Packs that stay and hold objects of the replaced ones. */
+  /** Packs that stay. They hold objects of the replaced packs that the new packs omit. */
   kept: string[];
   /** Depth of the whole directory tree, if it was measured again. */
   treeDepth?: number;
 }
 
 const PACKED = /^pack-([0-9a-f]+)\.idx$/;
-/** Rolls up small packs until each is twice as large as all smaller ones; every object stays, wanted or not. */
+/**
+ * Joins small packs until each pack is at least twice as large as all smaller packs together. Keeps every object,
+ * even if no ref reaches it.
+ */
 const ROLL_UP = ["repack", "-q", "-n", "-d", "--geometric=2"];
-/** Makes one pack of the objects that refs reach, and drops all others. */
+/** Makes one pack of the objects that refs reach, and drops all other objects. */
 const DROP = ["repack", "-q", "-n", "-a", "-d"];
 
-/** Repeating it is no fault. Rejects with ActorError where it is to be tried later. */
+/**
+ * Compacts the packs of a repository. A repetition does no harm. Rejects with ActorError if the compaction should be
+ * retried later.
+ */
 export async function compactPacks(
   parts: GitParts,
   address: RepoAddress,
@@ -50,7 +62,8 @@ export async function compactPacks(
     const manifest = await parts.manifests.read(id, address, signal);
     const opened = { id, accountId, address, manifest };
     const { version, generation, packs } = manifest;
-    // A prune is one message, which has room for this many packs.
+    // A prune must name all packs in one message. If there are more than SWAP_PACKS_MAX, the packs are joined without
+    // a prune first.
     const dropping = prune && packs.size <= SWAP_PACKS_MAX;
     if (packs.size === 0) return;
     const made = await repack(parts, opened, dropping, signal);
@@ -138,8 +151,8 @@ async function repack(
 }
 
 /**
- * Measures the depth again. The sum over pushes exceeds the real depth, and an occasional measurement keeps pushes
- * from being refused.
+ * Measures the depth of the directory tree if the assumed depth is large. The assumed depth is a sum over pushes and
+ * exceeds the real depth. Without a new measurement pushes would be refused.
  */
 async function depthAnew(
   { treeDepth }: OpenedRepo["manifest"],
@@ -164,9 +177,9 @@ async function depthAnew(
 }
 
 /**
- * Checks, independently of git, that every object of the replaced packs is in another pack. Git leaves an object out
- * of the new packs when a pack that stays has it, as after a thin push, which brings a copy of its deltas' bases.
- * Returns the staying packs that hold such objects.
+ * Checks, independently of git, that every object of the replaced packs is in another pack. Git omits an object from
+ * the new packs if a pack that stays has it. This happens after a thin push, because its stored pack contains copies
+ * of delta bases. Returns the staying packs that hold such objects.
  */
 async function checkAllThere(
   replaced: { objects: string; names: readonly string[] },

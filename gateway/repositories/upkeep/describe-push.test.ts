@@ -29,7 +29,7 @@ describe("commits in push events", function () {
     await world.actors.call(repoEvents, ACCOUNT, "subscribe", {
       id: "test",
       filter: { types: ["pushed"] },
-      // No actor has this kind; the list holds the events that it would receive.
+      // No actor of this kind exists. The test reads the events from the account's list instead.
       subscriber: { kind: "nobody", key: "x" },
     });
   });

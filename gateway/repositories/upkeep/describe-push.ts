@@ -1,4 +1,4 @@
-/** Looks for the commits that a push brought to each of its refs, for who follows the repository. */
+/** Finds the commits that a push brought to each of its refs, for subscribers of the repository's events. */
 import { createInterface } from "node:readline";
 import { ActorError } from "../../../schemas/errors.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -15,9 +15,9 @@ import { type Person, parseCommit } from "../read/read-parse.ts";
 
 export const EVENT_MESSAGE_CHARS_MAX = 500;
 export const EVENT_NAME_CHARS_MAX = 200;
-/** Parents of one of them: nobody merges as many. */
+/** Parents of one commit in an event. No real merge has as many. */
 export const EVENT_PARENTS_MAX = 16;
-/** Looking takes no longer: a million commits are counted in some seconds. */
+/** Time limit for finding the commits of a push. Git counts a million commits in some seconds. */
 const EVENT_DESCRIBING_MS = 20_000;
 
 interface ReceivedPush {
@@ -58,7 +58,7 @@ async function describeIn(
   signal: AbortSignal,
 ): Promise<DescribedRef[]> {
   const described: DescribedRef[] = [];
-  // Commits of one ref of a push are not new in the refs after it.
+  // Commits that one ref of a push brings are not new for the refs after it.
   const before = new Set(others);
   for (const { number, before: old, after } of changes) {
     const known = old === ZERO_ID ? [...before] : [old];
@@ -66,7 +66,7 @@ async function describeIn(
       signal.throwIfAborted();
       if (!(error instanceof ActorError)) throw error;
       await checkIntact(view);
-      // A ref may lead to what is no commit, or to what was pruned since.
+      // The ref's value may be an object other than a commit, or may have been pruned since.
       return null;
     });
     described.push({ number, pushed });
@@ -125,7 +125,7 @@ async function read(
   return commits;
 }
 
-/** A time of a commit may be anything; this is as late as a date can be written. */
+/** The latest time that an event can contain. The time in a commit can be any number. */
 const LATEST_MS = Date.UTC(9999, 0);
 
 const shown = ({ name, email }: Person): Person => ({
@@ -133,5 +133,5 @@ const shown = ({ name, email }: Person): Person => ({
   email: cut(email, EVENT_NAME_CHARS_MAX),
 });
 
-/** Not in the middle of a character. */
+/** Cuts a text to this length, but not in the middle of a character. */
 const cut = (text: string, charsMax: number) => text.slice(0, charsMax).toWellFormed();

@@ -31,9 +31,9 @@ const STEPS = [
   "after-compact",
   "any",
 ];
-/** A hold well below the grace, and both so short that a test can wait. */
+/** The hold is well below the grace period, and both are short enough for a test. */
 const TIMES = { heldMs: 5_000, graceMs: 10_000, everyMs: 500 };
-/** Long enough for another try where the first took longer than the hold. */
+/** Long enough for a second attempt if the first one took longer than the hold. */
 const UPKEEP_MS = UPKEEP_RETRY_MS + 60_000;
 
 describe("upkeep of packs", function () {
@@ -60,7 +60,10 @@ describe("upkeep of packs", function () {
       name.slice(-64),
     );
 
-  /** The bus shows a row that was removed for some seconds more, and for as long the pack is taken for named. */
+  /**
+   * Asserts that no pack is stored without a name. The bus shows a removed row for some seconds more, and for so long
+   * the pack counts as named.
+   */
   async function noOrphans(...repos: TestRepo[]): Promise<void> {
     await until(
       "no pack is stored that nobody names",
@@ -73,8 +76,8 @@ describe("upkeep of packs", function () {
   }
 
   /**
-   * Asserts that the account is charged for each pack of these repositories once, and that other packs are removed
-   * and subtracted.
+   * Asserts that each pack of these repositories counts once in the account's bytes, and that all other packs were
+   * removed and subtracted.
    */
   async function expectCounted(...repos: TestRepo[]): Promise<void> {
     const packs = (await Promise.all(repos.map(manifestOf))).flatMap((manifest) => manifest.packs);
@@ -195,7 +198,7 @@ describe("upkeep of packs", function () {
     await work.commit(randomBytes(200_000).toString("base64"));
     await work.git("push", "-q", gateway.remote(repo), "side");
     await work.git("push", "-q", gateway.remote(repo), ":side");
-    // Half of the rest, twice: large files are as good as packs.
+    // Adds two large files, each with half of the free bytes, because large files count like packs.
     const { bytes } = await manifestOf(repo);
     const free = Math.floor((REPO_BYTES_MAX - bytes - 10_000) / 2);
     const objects = ["1", "2"].map((digit) => ({
@@ -237,7 +240,7 @@ describe("upkeep of packs", function () {
     );
     const copy = await freshClone(repo);
     expect(await copy.git("rev-parse", "x/main")).to.equal(head);
-    // And one that nobody comes back to goes, as does all of a repository that is deleted.
+    // Deletes the repository. All its packs are then removed, because no repository names them any more.
     await world.actors.call(repoContract, repo.id, "remove", {});
     await noOrphans();
   });
@@ -332,7 +335,7 @@ describe("upkeep of packs", function () {
     );
     await noOrphans(...repos);
     for (const repo of repos) await freshClone(repo);
-    // A cache that is wiped under a process may fail it; it must not fail in silence, nor often.
+    // A process may fail if the cache is emptied while it runs. Such failures must be reported, and must be rare.
     console.log(`      ${acknowledged.length} pushes, ${faults.length} clones failed`);
   });
 });

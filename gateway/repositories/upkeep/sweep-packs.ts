@@ -1,5 +1,6 @@
 /**
- * Deletes stored packs and large files that no repository names, left by broken pushes, compactions and deletions.
+ * Deletes stored packs and large files that no repository names. Failed pushes, compactions and deletions leave them
+ * behind.
  */
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
@@ -9,13 +10,13 @@ import { PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { packSweep, type StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
 import { packBlob, packRow, repo } from "../../../schemas/repositories/repo.ts";
 
-/** Packs that a sweep looks at by themselves at a time. */
+/** Unnamed packs that a sweep checks one by one, this many at the same time. */
 const LOOKS_AT_ONCE = 16;
 
 export interface SweepParts {
   blobs: Pick<BlobStore, "names" | "size" | "lastSequence" | "removeUpTo">;
   rows: {
-    /** Names of the rows of all actors of a kind. */
+    /** Returns the names of the matching rows of all actors of a kind. */
     list(kind: string, name: string): Promise<ReadonlySet<string>>;
   };
 }
@@ -28,14 +29,15 @@ const blobOf = ({ family, accountId, sha256 }: Stored) =>
   family === "lfs" ? lfsBlob(accountId, sha256) : packBlob(accountId, sha256);
 
 /**
- * Finds unnamed packs. The named packs are read from the rows of all repositories, so that a lost message or an
- * incomplete list never costs a pack. The sweep's actor decides which packs have been unnamed for long enough.
+ * Finds packs that no repository names. The names are read from the rows of all repositories, so that a lost message
+ * never causes the loss of a pack. The sweep's actor decides which packs have been unnamed for long enough.
  */
 export async function sweepPacks(
   { blobs, rows }: SweepParts,
   { key, signal, call }: Pick<TaskContext, "key" | "signal" | "call">,
 ): Promise<void> {
-  // Removes packs that another gateway was to remove and did not. No repository can have named them since.
+  // Removes packs that another gateway should have removed but did not. No repository can have named them since,
+  // because the actor refuses to hold them.
   for (;;) {
     const { removable } = await call(packSweep, key, "listRemovable", {});
     if (removable.length === 0) break;
@@ -58,7 +60,10 @@ export async function sweepPacks(
     await remove(removable);
   }
 
-  /** Each by itself, since a long list may lack what moved while it was made. */
+  /**
+   * Checks each pack with a separate request, because a long list may lack rows that were moved while the list was
+   * read.
+   */
   async function lookedAt(packs: readonly Stored[]): Promise<StoredPack[]> {
     const found: StoredPack[] = [];
     const left = packs.values();
@@ -74,7 +79,10 @@ export async function sweepPacks(
     return found;
   }
 
-  /** Removes only the version that was seen, because a pack that was stored again since then is another one. */
+  /**
+   * Removes only the version that the sweep has found. If the pack was stored again since then, the new version
+   * stays.
+   */
   async function remove(packs: readonly StoredPack[]): Promise<void> {
     const freed = new Map<string, number>();
     for (const { sequence, ...stored } of packs) {

@@ -1,5 +1,6 @@
 /**
- * The worker that compacts packs and describes pushes. It runs in gateways, which have git, its cache and its slots.
+ * The worker that compacts packs, finds the commits of pushes and sweeps stored packs. It runs in gateways, which
+ * have git, its cache and its process slots.
  */
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
@@ -11,11 +12,11 @@ import { compactPacks } from "./compact-packs.ts";
 import { type DescribedRef, describePush } from "./describe-push.ts";
 import { type SweepParts, sweepPacks } from "./sweep-packs.ts";
 
-/** Bytes of described push events in one message. */
+/** Bytes of push events and their commits in one `described` message. */
 const EVENTS_DESCRIBED_BYTES = 150_000;
-/** Pushes that one gateway looks at at a time: each is a process for a moment. */
+/** Pushes whose commits one gateway looks for at the same time. Each search takes a git process for a short time. */
 const EVENT_SLOTS = 2;
-/** Repositories a gateway puts together at a time, or sweeps: each takes a core and the disk. */
+/** Compactions and sweeps that one gateway runs at the same time. Each takes a processor core and the disk. */
 const UPKEEP_SLOTS = 1;
 
 export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
@@ -36,7 +37,7 @@ export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
       },
     },
     failures: {
-      // The repository has it tried again, later.
+      // The repository schedules another compaction for later.
       compact: (_input, _error, { key }) => [envelope(repo, key, "upkeepEnded", { pruned: false })],
       describe: ({ address, changes }) =>
         toldTo(

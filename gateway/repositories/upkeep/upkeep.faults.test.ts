@@ -25,8 +25,8 @@ import { expectFile, namedBy, storedIn, uploadFile } from "../testing/kept.ts";
 import { upkeepWorker } from "./upkeep-worker.ts";
 
 /**
- * Times short enough for a test. As in production, the grace exceeds the hold plus the time that a push may wait for
- * a decision.
+ * Times short enough for a test. As in production, the grace period exceeds the hold plus the time that a push may
+ * wait for its decision.
  */
 const TIMES = { heldMs: 3_000, graceMs: 15_000, everyMs: 500 };
 const REPACKING = ["before-put", "during-put", "before-compact", "during-compact", "after-compact"];
@@ -44,7 +44,7 @@ describe("upkeep when the bus is killed under it", function () {
   let world: GitWorld;
   let gateway: GitGateway;
   let random: SeededRandom;
-  /** At which step the bus is killed, once. */
+  /** The step at which the bus is killed next; empty after the bus was killed. */
   let armed = "";
   let dying = Promise.resolve();
   const acknowledged: { repo: TestRepo; head: string; branch: string }[] = [];
@@ -171,7 +171,7 @@ describe("upkeep when the bus is killed under it", function () {
       const names = await named(repo);
       expect(await stored()).to.include.members(names);
     }
-    // The bus shows a row that was removed for some seconds more, and for as long it counts.
+    // The bus shows a removed row for some seconds more, and for so long its pack counts as named.
     await until(
       "no orphan is left",
       async () => {
@@ -196,12 +196,13 @@ describe("upkeep when the bus is killed under it", function () {
       await push(repo, work, "main", await work.commit(`c${i}`, `file-${i % 7}`));
     }
     const step = random.pick(REPACKING);
-    // The push stores its own pack first; then the compaction stores its pack.
+    // The push stores its own pack before the compaction stores a pack. A step of `put` is therefore set only after
+    // the push.
     if (!step.endsWith("-put")) armed = step;
     await push(repo, work, "main", await work.commit("last"));
     if (step.endsWith("-put")) armed = step;
     await until("it is killed", () => armed === "", 30_000).catch(() => {
-      // The compaction was quicker than the test: then the next thing that is stored is killed.
+      // If the compaction ended before the step was set, the bus is killed when the next object is stored.
     });
     await push(repo, work, "side", await work.commit("meanwhile"));
     await upload(repo);
@@ -221,7 +222,7 @@ describe("upkeep when the bus is killed under it", function () {
       await push(repo, work, "side", await work.commit(`side ${round}`, `s-${round}`));
       armed = random.pick(REPACKING);
       await world.actors.call(repoContract, repo.id, "prune", {});
-      // If the previous compaction still runs, this one waits.
+      // If the previous compaction still runs, the prune waits for its end.
       await until("it is killed", () => armed === "", UPKEEP_RETRY_MS + 60_000);
       await push(repo, work, "main", await work.commit(`main ${round}`));
       await until(
@@ -243,7 +244,8 @@ describe("upkeep when the bus is killed under it", function () {
     const work = await world.checkout();
     await push(repo, work, "main", await work.commit("first"));
     for (let round = 0; round < 2; round++) {
-      // Stores objects as an upload and a push do that died afterwards. The test stores each of its own objects once.
+      // Stores objects that no repository names, as an upload and a push do whose processes die. Each object is
+      // stored only once.
       await dying;
       const content = randomBytes(600_000);
       const oid = createHash("sha256").update(content).digest("hex");

@@ -7,7 +7,7 @@ const ID = "1".repeat(40);
 const empty = Buffer.alloc(0);
 
 describe("applyChanges()", () => {
-  /** Of trees that are there already, by their ids. */
+  /** Returns a reader of these existing trees, and their ids. */
   function store(...trees: Buffer[]) {
     const objects = trees.map((content) => makeObject("tree", content));
     const find = async (id: string) => {
@@ -18,7 +18,7 @@ describe("applyChanges()", () => {
   }
 
   it("reads and writes directories of COMMIT_TREES_BYTES_MAX bytes in all, and refuses one more", async () => {
-    // Each added entry takes the same number of bytes in the resulting trees.
+    // Each added entry makes the resulting tree larger by the same number of bytes.
     const added = 2 * treeOf([{ mode: "100644", name: "a", id: ID }]).length;
     const bytes = (COMMIT_TREES_BYTES_MAX - added) / 2;
     const rest = bytes - treeOf([{ mode: "100644", name: "", id: ID }]).length;

@@ -1,13 +1,10 @@
-/** Makes the directories of a new commit from its parent's directories and the changes. */
+/** Builds the directories of a new commit from its parent's directories and the changes. */
 import { createHash } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { ObjectReader } from "../read/read-objects.ts";
 import { type RawEntry, rawEntries } from "../read/read-parse.ts";
 
-/**
- * Bytes of directories that one commit reads and makes: each entry takes some ten times as much in memory while it is
- * made.
- */
+/** Bytes of directories that one commit reads and writes. Meanwhile they take some ten times as much memory. */
 export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 
 /** The change of one path: a file with this content, or its removal. */
@@ -40,8 +37,9 @@ const TREE = "40000";
 const KEPT_MODES = new Set(["100644", "100755"]);
 
 /**
- * The objects that are new, the root directory first. Throws ActorError `invalid_request` where changes do not fit, and
- * `object_too_large` where they are to directories of too many bytes.
+ * Applies changes to a root directory. Returns the new objects, the root directory first. Throws ActorError
+ * `invalid_request` if changes do not fit each other or the directories, and `object_too_large` if the directories
+ * have too many bytes.
  */
 export async function applyChanges(
   objects: ObjectReader,
@@ -64,7 +62,7 @@ export async function applyChanges(
   const tree = (await apply(root, plan(changes))) ?? add("tree", Buffer.alloc(0));
   return { root: tree, made: [...made.values()].reverse() };
 
-  /** Undefined if the directory is empty afterwards. */
+  /** Returns the id of the changed directory, or undefined if it is empty afterwards. */
   async function apply(id: string | undefined, directory: Directory): Promise<string | undefined> {
     const entries = new Map<string, RawEntry>();
     if (id !== undefined) {
@@ -135,7 +133,7 @@ function plan(changes: readonly FileChange[]): Directory {
   return root;
 }
 
-/** In git's order, in which a directory's name ends with a slash. */
+/** Returns the content of a tree. Git sorts its entries as if a directory's name ended with a slash. */
 function treeContent(entries: readonly RawEntry[]): Buffer {
   const sorted = entries
     .map((entry) => ({
@@ -156,7 +154,7 @@ function treeContent(entries: readonly RawEntry[]): Buffer {
 const SLASH = Buffer.from("/");
 const ZERO = Buffer.alloc(1);
 
-/** Names are bytes, which need not be UTF-8. */
+/** Returns a key for a name. Names are bytes, which need not be UTF-8. */
 const keyOf = (name: Buffer) => name.toString("latin1");
 
 function faultAt(at: number, why: string): ActorError {

@@ -1,4 +1,7 @@
-/** Commits files to a branch without a clone: git checks the commit as it checks a push, and the repository decides. */
+/**
+ * Commits files to a branch without a clone. Git checks a commit as it checks a push, unless all changes are plain;
+ * then the repository decides.
+ */
 import { writeFile } from "node:fs/promises";
 import { ActorError } from "../../../schemas/errors.ts";
 import { folded, namespaceKey, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
@@ -17,7 +20,7 @@ import { applyChanges, type FileChange, type MadeObject, makeObject } from "./co
 import { type MadePack, packOf } from "./commit-pack.ts";
 
 export interface NewCommit {
-  /** The default branch where none is named. */
+  /** The branch; defaults to the default branch. */
   branch?: string | undefined;
   /** The expected commit of the branch; null: the branch must not exist. When absent, any commit is accepted. */
   expected?: string | null | undefined;
@@ -27,7 +30,7 @@ export interface NewCommit {
   author?: Person | undefined;
   committer?: Person | undefined;
   changes: readonly FileChange[];
-  /** Whether a commit may leave every file as it is. */
+  /** True if the commit may leave every file unchanged. */
   allowEmpty?: boolean | undefined;
 }
 
@@ -46,7 +49,7 @@ export async function commitFiles(
   signal: AbortSignal,
 ): Promise<Committed> {
   const { accountId, namespace, name } = address;
-  // A name of a branch has no space; without one it is the default branch.
+  // The key of the branch. No name contains a space. An empty branch name stands for the default branch.
   const branch = `${namespaceKey(accountId, namespace)} ${folded(name)} ${asked.branch ?? ""}`;
   return await repositories.commitTurns.run(branch, signal, () =>
     commitAnew(repositories, address, asked, signal),
@@ -63,9 +66,10 @@ async function commitAnew(
     const repo = await repositories.open(address, signal);
     const outcome = await tryCommit(repositories, repo, asked, signal);
     if (typeof outcome === "object") return outcome;
-    // Upkeep only replaced packs and the branch may not have moved, so try again with the new packs.
+    // A prune has replaced the packs, but the branch may not have moved, so the commit is tried again with the new
+    // packs.
     if (outcome === "cleaned" && tries < COMMIT_TRIES_MAX) continue;
-    // With `expected` the client gets a conflict. Otherwise the commit is made again on the new tip.
+    // With `expected`, the client gets `branch_moved`. Otherwise the commit is built again on the new tip.
     if (asked.expected === undefined && tries < COMMIT_TRIES_MAX) continue;
     throw moved("it moved meanwhile");
   }
@@ -97,7 +101,7 @@ async function tryCommit(
     : await checkedByGit(repositories, repo, pack, signal);
   const [stored] = await Promise.all([
     parts.packs.put(repo.accountId, taken.files, signal),
-    // Errors of the cache do not concern the client, because the stored bytes come from memory.
+    // An error of the cache must not fail the commit, because the stored bytes come from memory.
     taken.written?.catch(() => {}),
   ]);
   const adopted = parts.cache.adopt(repo.accountId, stored.sha256, taken.files).catch(() => {});
@@ -119,8 +123,8 @@ async function tryCommit(
 }
 
 /**
- * Whether a change needs no check by git: its name cannot be mistaken for another, such as `.git`, and it is a plain
- * file. All its links point to existing objects, because the commit was built from them.
+ * Returns whether a change needs no check by git: it is a plain file, and its name cannot be mistaken for another,
+ * such as `.git`. Its links point to existing objects, because the commit was built from them.
  */
 function isPlain(change: FileChange): boolean {
   if ("delete" in change) return true;
@@ -132,7 +136,7 @@ const PLAIN = /^(?!\.git)[A-Za-z0-9_@+=,.-]*[A-Za-z0-9_@+=,-]$/i;
 
 interface TakenPack extends AsyncDisposable {
   files: PackFiles;
-  /** The files need not be there before. */
+  /** Resolves when the files are written; they may be missing before. */
   written?: Promise<unknown>;
 }
 
@@ -142,7 +146,7 @@ function writePack(cache: CacheFiles, whole: MadePack): TakenPack {
     writeFile(paths.pack, whole.pack, { flag: "wx" }),
     writeFile(paths.index, whole.index, { flag: "wx" }),
   ]);
-  // The waiting code may fail first, and the rejection must not count as unhandled.
+  // The code that awaits this promise may fail earlier. A rejection must then not count as unhandled.
   written.catch(() => {});
   return {
     files: { ...paths, whole },

@@ -1,11 +1,11 @@
-/** Writes objects as a pack, each by itself, with its index (gitformat-pack(5)). */
+/** Builds a pack of whole objects, without deltas, and its index (gitformat-pack(5)). */
 import { createHash } from "node:crypto";
 import { setImmediate as others } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflate, deflateSync } from "node:zlib";
 import type { MadeObject } from "./commit-changes.ts";
 
-/** Bytes of its small files that are packed before others have their turn: some ten milliseconds. */
+/** Bytes of small objects that are compressed before the event loop does other work: some ten milliseconds. */
 const PACKED_AT_ONCE_BYTES = 512 * 1024;
 
 export interface MadePack {
@@ -16,7 +16,7 @@ export interface MadePack {
 const TYPES = { commit: 1, tree: 2, blob: 3 } as const;
 const PACK_VERSION = 2;
 const INDEX_HEAD = Buffer.from("ff744f6300000002", "hex");
-/** Up to this it takes less time than handing it to another thread. */
+/** Objects up to this size are compressed synchronously, because a handover to another thread would take longer. */
 const SMALL_BYTES = 32 * 1024;
 
 const deflated = promisify<Buffer, Buffer>(deflate);
@@ -55,7 +55,10 @@ interface PackEntry {
   offset: number;
 }
 
-/** Four bits of the size with the type, then seven a byte. */
+/**
+ * Returns the header of an entry: a byte with the type and four bits of the size, then seven bits of the size in each
+ * byte.
+ */
 function entryHead(type: number, size: number): Buffer {
   const bytes: number[] = [];
   let byte = (type << 4) | (size & 15);
@@ -67,7 +70,8 @@ function entryHead(type: number, size: number): Buffer {
 }
 
 /**
- * Version 2, of a pack of less than 2 GiB: how many ids begin with each byte or a lower one, then ids, sums, offsets.
+ * Returns an index of version 2 for a pack of less than 2 GiB. It counts, for each byte value, the ids whose first
+ * byte is not greater. The ids, checksums and offsets follow.
  */
 function indexOf(entries: readonly PackEntry[], checksum: Buffer): Buffer {
   const sorted = [...entries].sort((one, other) => Buffer.compare(one.id, other.id));

@@ -1,12 +1,12 @@
 /** Runs concurrent commits to one branch one after the other, so that none starts from an outdated tip. */
 
 export class CommitTurns {
-  /** The end of the last commit of each branch that is under way. */
+  /** For each branch with running or waiting commits: the end of the last of them. */
   readonly #last = new Map<string, Promise<unknown>>();
 
   /**
-   * Runs the work when all earlier work of this branch has ended. Rejects with the signal's reason once it is
-   * aborted.
+   * Runs the work when all earlier work of this branch has ended. Rejects with the signal's reason if the signal
+   * aborts before the work starts.
    */
   async run<T>(branch: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const before = this.#last.get(branch) ?? Promise.resolve();

@@ -22,13 +22,13 @@ import { runGit } from "../process/git-process.ts";
 import type { HeldView } from "../read/read-objects.ts";
 import type { CreatedRepo, NewRepo, Repositories } from "../repositories.ts";
 
-/** Refs of a fork in one message, as JSON; more come in parts. */
+/** Bytes of a fork's refs in one message, as JSON. More refs are sent in parts. */
 export const FORK_REFS_BYTES_MAX = 200_000;
 
 interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
   /** In the origin's namespace. */
   name: string;
-  /** The fork contains no object of other branches and tags, not even for those who know its id. */
+  /** True if the fork must contain no object of other branches and tags, not even for clients that know its id. */
   defaultBranchOnly?: boolean | undefined;
 }
 
@@ -68,7 +68,7 @@ export async function forkRepo(
     status: "ready",
     shallow: repo.manifest.shallow,
     isListed: true,
-    // The name is claimed at the same time.
+    // Runs while the name is being claimed.
     content: async () => {
       const { manifest, packs } = await holdOrigin(repositories, repo, signal);
       if (manifest !== repo.manifest) await checkStillSimple(repositories, origin, signal);
@@ -93,7 +93,10 @@ function lookAt({ parts }: Repositories, address: RepoAddress, signal: AbortSign
   });
 }
 
-/** A compaction has replaced the packs meanwhile, so everything must be checked again. */
+/**
+ * Checks again whether the fork fits one message, because a compaction has replaced the packs of the origin
+ * meanwhile.
+ */
 async function checkStillSimple(
   repositories: Repositories,
   origin: RepoAddress,
@@ -115,7 +118,10 @@ interface ForkTarget {
   source: string;
 }
 
-/** Forks in steps, if a pack has to be made first or the refs do not fit one message. */
+/**
+ * Forks in several steps, if a pack must be built first, the origin has large files, or the refs do not fit one
+ * message.
+ */
 async function forkInSteps(
   repositories: Repositories,
   origin: OpenedRepo,
@@ -150,7 +156,10 @@ async function forkInSteps(
   return { ...(await forkInParts(repositories, address, settings, parts)), objects };
 }
 
-/** The origin with its packs, which the sweep leaves for a while even where it drops them now. */
+/**
+ * Returns the origin's manifest and its packs. The packs are held: the sweep keeps them for a while, even if the
+ * origin drops them now.
+ */
 async function holdOrigin(
   { parts }: Repositories,
   { id, address, ...origin }: OpenedRepo,
@@ -169,7 +178,10 @@ async function holdOrigin(
   }
 }
 
-/** Too much for one message: it comes as in a push, and until it is there it says that it is being forked. */
+/**
+ * Creates a fork whose content is too large for one message. The content is sent like a push. Until all of it has
+ * arrived, the fork has the status `forking`.
+ */
 async function forkInParts(
   repositories: Repositories,
   address: RepoAddress,
@@ -200,7 +212,7 @@ async function forkInParts(
     generation: 0,
     forward: [],
     packs,
-    // A fork may have the size of its origin, whatever limit was set since.
+    // A fork may be as large as its origin, even if the operator has lowered the limit since.
     bytes: 0,
     bytesMax: REPO_BYTES_SETTING_MAX,
     treeDepth,
@@ -221,7 +233,10 @@ async function forkInParts(
   return { ...made, ...entry };
 }
 
-/** Holds the origin's large files against the sweep. For one branch, only the large files that its files point at. */
+/**
+ * Holds the origin's large files, so that the sweep keeps them. With `defaultBranchOnly`, holds only the large files
+ * that this branch points at.
+ */
 async function holdLfsObjects(
   { parts }: Repositories,
   repo: OpenedRepo,
@@ -263,7 +278,7 @@ async function listLfsObjects(
   }
 }
 
-/** A pack with all that these refs lead to, and nothing else. */
+/** Stores a new pack with exactly the objects that these refs reach. */
 async function packRefs(
   repositories: Repositories,
   repo: OpenedRepo,
@@ -307,7 +322,10 @@ async function packInto(
   return filesOf(join(folder, `pack-${name}`));
 }
 
-/** By the size of its index: a head, then an id, a sum and an offset for each (gitformat-pack(5), "Version 2"). */
+/**
+ * The number of objects follows from the size of the index: a header, then an id, a checksum and an offset for each
+ * object (gitformat-pack(5), "Version 2").
+ */
 const INDEX_FIXED_BYTES = 8 + 256 * 4 + 2 * 20;
 const INDEX_BYTES_EACH = 20 + 4 + 4;
 const objectsIn = (packs: readonly KeptPack[]) =>

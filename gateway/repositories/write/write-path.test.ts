@@ -9,7 +9,10 @@ import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";
 
-/** Limits the bytes of a push on the bus besides its pack: commands, names, checksums and short answers. */
+/**
+ * Limit for the bytes of each message of a push on the bus, except for its pack: commands, names, checksums and short
+ * replies.
+ */
 const BESIDE_BYTES_MAX = 4_096;
 
 describe("a push on the bus", function () {
@@ -57,7 +60,7 @@ describe("a push on the bus", function () {
       const swaps = beside?.filter(({ subject }) => subject.endsWith(`.repo.${made.id}`));
       expect(swaps, "the repository is asked").to.have.length.above(0);
       for (const one of beside ?? []) {
-        // A batch of state may hold a row beside the manifest, and neither holds objects.
+        // A batch of state may contain another row beside the manifest, but no objects.
         expect(one.bytes, one.subject).to.be.below(BESIDE_BYTES_MAX);
       }
 
@@ -106,7 +109,7 @@ describe("a push on the bus", function () {
     await work.git("push", "-q", gateway.remote(made), ...refs);
     actors.call = call;
     expect(asked.filter((message) => message === "swap")).to.have.length(1);
-    // Until it is asked nothing has changed, and after that nothing changes any more.
+    // Before `swap` is sent, the repository has not changed. After its reply, the repository does not change again.
     const decided = asked.indexOf("swap");
     expect(versions.slice(0, decided).every((version) => version === before)).to.equal(true);
     const after = versions[decided] ?? before;

@@ -9,7 +9,7 @@ export const MemberPath = z.strictObject({
   member_id: Id.describe("The id of a user or of an invitation"),
 });
 
-/** Clients of the public API send roles back as they were listed; the id decides. */
+/** Clients of the public API send roles in the form in which they were listed. Only the id counts. */
 const RequestedRole = z.union([
   Role,
   z
@@ -82,7 +82,7 @@ export const WireMember = z.object({
   expires_at: z.iso.datetime().optional().describe("The time when the invitation expires"),
 });
 
-/** The one answer that holds the invitation itself. */
+/** The answer to an invitation. Only this answer contains the link with the invitation's secret. */
 export const InvitedMember = WireMember.extend({
   invitation_token: z.string().meta({ secret: true }).describe("Shown only in this response"),
   invitation_url: z

@@ -6,7 +6,7 @@ import { TOKEN_NAME_CHARS_MAX } from "../../limits.ts";
 import { Id } from "../../values.ts";
 import { ALL_PERMISSIONS, PERMISSIONS, Permission } from "../permissions.ts";
 
-/** The public API's name for permissions of an account. */
+/** The public API's name for the permissions that concern an account. */
 export const ACCOUNT_SCOPE = "com.cloudflare.api.account";
 
 export const TokenPath = z.strictObject({ account_id: Id, token_id: Id });
@@ -22,7 +22,7 @@ const RequestedPolicy = z.strictObject({
   id: z.unknown().optional(),
   effect: z.literal("allow"),
   permission_groups: z
-    // Clients send groups back as they were listed, name and all; the id decides.
+    // Clients send permission groups in the form in which they were listed, with their names. Only the id counts.
     .array(
       z.strictObject({
         id: Permission,
@@ -76,7 +76,7 @@ export const CreateToken = z
   .meta({ examples: [example] });
 export type CreateToken = z.output<typeof CreateToken>;
 
-/** Clients send a token back as they read it; what only the server sets is ignored. */
+/** Clients send a token in the form in which they read it. Fields that only the server sets are ignored. */
 const ofServer = z.unknown().optional();
 
 export const UpdateToken = z
@@ -131,7 +131,7 @@ export const WireToken = z.object({
   ),
 });
 
-/** The one answer that holds the secret. */
+/** The answer to the creation of a token. Only this answer contains the secret. */
 export const CreatedToken = WireToken.extend({
   value: z
     .string()

@@ -1,4 +1,7 @@
-/** Wire shapes of an app's agents: which there are, what one is at, and rows of its tables. */
+/**
+ * JSON forms of an app's agents in the REST API: the list of agents, one agent's state and work, and rows of its
+ * tables.
+ */
 import { z } from "zod";
 import { listingFields } from "../../http/listing.ts";
 import { SqlCell } from "../agent-inspection.ts";

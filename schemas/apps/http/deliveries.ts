@@ -1,4 +1,4 @@
-/** Wire shapes of an agent's received events and of its outgoing webhooks. */
+/** JSON forms of an agent's received events and outgoing webhooks in the REST API. */
 import { z } from "zod";
 import { PAGE_ENTRIES } from "../../limits.ts";
 import { DeliveryStatus } from "../agent-inbox.ts";

@@ -7,7 +7,7 @@ import { Id } from "../../values.ts";
 import { CrawlStatus, RecordStatus } from "../crawl-job.ts";
 import { CRAWL_PAGES_MAX } from "../limits.ts";
 
-/** Longer cursors are never ours, and are refused like other foreign cursors. */
+/** This service never issues a longer cursor, so a longer one is refused like any other unknown cursor. */
 const Cursor = z.string().min(1).max(128).optional().describe("Cursor of the previous response");
 
 export const CrawlPath = AccountPath.extend({

@@ -14,7 +14,7 @@ const model = (given: object) =>
 /** Returns a schema of this size. */
 const schemaOf = (bytes: number) => ({ $comment: text(bytes - 15) });
 
-/** Each field: at its bounds, past them, and where the fault is said to be. */
+/** Samples of each field: the path of the expected error, values at the field's bounds, and values beyond them. */
 const SAMPLES: Sample[] = [
   [
     "limit",

@@ -215,7 +215,8 @@ function hasCredentials(text: string): boolean {
 /** Normalises by the WHATWG URL standard and drops the fragment, which no server sees. */
 function normalized(text: string): string {
   const url = new URL(text);
-  // Crawls write addresses so (crawl-url.ts). The consulted site must be the crawled one.
+  // Removes dots at the end of the host, as crawl-url.ts does. The gateway consults the site of this host, so it must
+  // be the same host that the crawl requests.
   url.hostname = url.hostname.replace(/\.+$/, "");
   url.hash = "";
   return url.href;

@@ -26,7 +26,7 @@ const Cursor = z
 const limit = (preset: number) =>
   z.coerce.number().pipe(z.int().min(1).max(PAGE_ENTRIES_MAX)).default(preset);
 
-/** A listing without parameters contains all clients, as clients of the public API expect. */
+/** Without parameters a listing contains all clients, because clients of the public API expect this. */
 export const OAuthClientsQuery = z.strictObject({
   cursor: Cursor,
   limit: limit(OAUTH_CLIENTS_PER_ACCOUNT_MAX).describe("Maximum number of clients in the response"),
@@ -142,7 +142,7 @@ export function settingsOf(fields: Fields): ClientSettings {
   };
 }
 
-/** Converts a request to a patch. Absent fields stay; null removes a field. */
+/** Converts a request to a patch. Absent fields keep their values; null removes a value. */
 export function patchOf(fields: UpdateOAuthClient): ClientSettingsPatch {
   return {
     clientName: fields.client_name,

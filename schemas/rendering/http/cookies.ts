@@ -1,8 +1,9 @@
-/** Cookies a caller gives to a page before it loads. */
+/** The cookies that a request sets in a page before the page loads. */
 import { z } from "zod";
 import { COOKIE_CHARS_MAX, COOKIES_MAX, URL_CHARS_MAX } from "../../limits.ts";
 
-// RFC 6265bis section 5.6: a user agent drops cookies with control characters; `;` ends a value, `=` ends a name.
+// Browsers drop cookies with control characters (RFC 6265bis, section 5.6). In a header, `;` would end a value and
+// `=` would end a name.
 const NAME = /^[^\p{Cc};=]*$/u;
 const VALUE = /^[^\p{Cc};]*$/u;
 

@@ -1,4 +1,4 @@
-/** Wire shapes of DevTools sessions. Their JSON has no envelope, and names are those of the protocol. */
+/** Wire shapes of DevTools sessions. Their JSON has no envelope, and its names are those of the DevTools protocol. */
 import { z } from "zod";
 import { AccountPath } from "../../account/http/accounts.ts";
 import { URL_CHARS_MAX } from "../../limits.ts";
@@ -29,7 +29,7 @@ const liveViewUrlExpiresInMs = LiveViewMs.optional().describe(
   "Gives each page an address of a live view that is valid for this long",
 );
 
-/** Query parameters of both ways to begin a session. */
+/** Query parameters that both ways to start a session share. */
 const beginning = {
   keep_alive: z.coerce
     .number()
@@ -48,7 +48,7 @@ export const BeginQuery = z.strictObject({
 });
 export type BeginQuery = z.output<typeof BeginQuery>;
 
-/** Presets and lists of hosts of the public API, which need a service that keeps them. */
+/** In the public API, these sets are presets and lists of hosts. They would need a service that stores them. */
 const NO_SETS =
   "Expected no allowedDomainSets, which are not supported: list the hosts in allowedDomains";
 
@@ -58,7 +58,10 @@ export const SessionGuardrails = z.strictObject({
   ),
   allowedDomainSets: z.array(z.string()).max(0, NO_SETS).optional(),
 });
-/** The header of both guardrails: base64url of JSON. */
+/**
+ * The name of the header that contains guardrails as base64url of JSON, both when a session starts and when a client
+ * connects.
+ */
 export const GUARDRAILS_HEADER = "cf-brapi-guardrails";
 export const ConnectionGuardrails = z.strictObject({ mode: z.literal("readonly").optional() });
 

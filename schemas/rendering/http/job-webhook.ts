@@ -1,4 +1,4 @@
-/** The webhook of a job, as its request names it. */
+/** The webhook of a job, as the request specifies it. */
 import { z } from "zod";
 import { OutgoingUrl } from "../../apps/outgoing-webhook.ts";
 import { shapedLike } from "../../http/shaped-like.ts";

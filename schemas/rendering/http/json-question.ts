@@ -1,4 +1,7 @@
-/** The fields that ask AI models for data of a page: what to take out, in which shape, and whom to ask. */
+/**
+ * The fields with which a request extracts data from a page by AI models: the prompt, the schema of the answer, and
+ * the models.
+ */
 import { z } from "zod";
 import { AiModel } from "../../crawl/ai-providers.ts";
 import {
@@ -54,7 +57,7 @@ const CustomModel = z.strictObject({
     .meta({ secret: true }),
 });
 
-/** To be spread into the strict object of an endpoint; finish that with `jsonQuestionRules`. */
+/** Fields to spread into the strict object of an endpoint. Add `jsonQuestionRules` as a `check` of that object. */
 export const jsonQuestionFields = {
   prompt: z
     .string()
@@ -76,7 +79,9 @@ interface Question {
   response_format?: object | undefined;
 }
 
-/** Refuses a question that asks for nothing, for `check` of an object with these fields. */
+/**
+ * Refuses a question with neither a prompt nor a response format. Use it as a `check` of an object with these fields.
+ */
 export function jsonQuestionRules({ value, issues }: z.core.ParsePayload<Question>): void {
   if (value.prompt !== undefined || value.response_format !== undefined) return;
   const message = "Expected a prompt, a response_format, or both";

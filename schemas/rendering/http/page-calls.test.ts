@@ -16,7 +16,7 @@ const NEEDED: Partial<Record<PageCallName, object>> = {
   json: { prompt: "x" },
 };
 
-/** Fields of one call: accepted, refused, and where the fault is said to be. */
+/** For each case: the call, the path of a field that errors must name, accepted values, and refused values. */
 const SAMPLES: [PageCallName, string, unknown[], unknown[]][] = [
   ["links", "excludeExternalLinks", [true, false], ["true", null]],
   ["content", "timezone", ["Europe/Berlin", "UTC"], ["Mars/Base", "", 1]],
@@ -115,7 +115,7 @@ describe("PAGE_CALLS", () => {
       expect(faultsOf(name, { ...body, html: "x" }), name).to.deep.equal([]);
       const parsed = PAGE_CALLS[name].request.parse({ ...body, url: "https://example.com" });
       expect(parsed.gotoOptions?.waitUntil, name).to.equal("load");
-      // What comes out crosses the bus and is parsed again.
+      // The parsed request is sent over the bus and parsed again, so the schema must accept its own output.
       expect(PAGE_CALLS[name].request.parse(JSON.parse(JSON.stringify(parsed)))).to.deep.equal(
         parsed,
       );

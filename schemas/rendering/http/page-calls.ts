@@ -1,4 +1,4 @@
-/** The calls that read a loaded page: the body of each request, and what its answer has. */
+/** The calls that read a loaded page: the body of each request, and the result in its response. */
 import { z } from "zod";
 import { shapedLike } from "../../http/shaped-like.ts";
 import { SELECTOR_CHARS_MAX } from "../../limits.ts";
@@ -100,7 +100,7 @@ export const JsonRequest = z
   .check(pageRules)
   .check(jsonQuestionRules)
   .meta({
-    // Zod keeps no `examples` of objects with transformed fields.
+    // The example is set here, because Zod loses `examples` of objects with transformed fields.
     example: {
       url: "https://example.com",
       prompt: "Name and price of the product",
@@ -150,7 +150,7 @@ const Flag = z.boolean().optional();
 const Text = z.string().optional();
 const Mixed = z.union([z.boolean(), z.literal("mixed")]).optional();
 
-/** A node of an accessibility tree, in puppeteer's words. Nodes of the children have the same form. */
+/** A node of an accessibility tree, with puppeteer's field names. The nodes in `children` have the same form. */
 export const AccessibilityNode = z.object({
   role: z.string(),
   name: Text,
@@ -196,7 +196,10 @@ const SnapshotResult = z.object({
 });
 export type SnapshotResult = z.output<typeof SnapshotResult>;
 
-/** Every call that answers JSON. Its name ends its path and names its task and its method in bindings. */
+/**
+ * Every call that responds with JSON. Its name is the last part of its path, the name of its task, and the name of
+ * its method in bindings.
+ */
 export const PAGE_CALLS = {
   content: {
     id: "getContent",
@@ -251,6 +254,6 @@ export interface PageCall {
   summary: string;
   request: z.ZodType;
   result: z.ZodType;
-  /** The answer has `meta` beside the result. */
+  /** The response has a field `meta` in addition to the result. */
   hasMeta?: true;
 }

@@ -12,7 +12,7 @@ import { PdfRequest } from "./pdf.ts";
 const file = (name: string, text = "x") => ({ name, base64: Buffer.from(text).toString("base64") });
 const INDEX = file("index.html");
 
-/** Pointer and message of each fault; empty for valid input. */
+/** Returns pointer and message of each fault; empty for valid input. */
 function faultsOf(request: object, schema: typeof PdfRequest | typeof ContentRequest = PdfRequest) {
   const { error } = schema.safeParse(request);
   return (error?.issues ?? []).map(({ path, message }) => `${path.join("/")}: ${message}`);
@@ -78,7 +78,8 @@ describe("files of a page", () => {
     expect(faultsOf({ files: [INDEX, file("x".repeat(FILE_NAME_CHARS_MAX))] })).to.deep.equal([]);
     const long = faultsOf({ files: [INDEX, file("x".repeat(FILE_NAME_CHARS_MAX + 1))] });
     expect(long).to.have.length(1);
-    // A name that becomes longer is refused, so that what is accepted is accepted again.
+    // Normalising may make a name longer. A name that would be too long then is refused, so that every accepted name
+    // is also accepted when it is parsed again.
     expect("\u0958".normalize()).to.have.length(2);
     const growing = (count: number) => ({ files: [INDEX, file("\u0958".repeat(count))] });
     expect(faultsOf(PdfRequest.parse(growing(FILE_NAME_CHARS_MAX / 2)))).to.deep.equal([]);

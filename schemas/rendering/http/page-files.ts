@@ -4,14 +4,15 @@ import { shapedLike } from "../../http/shaped-like.ts";
 import { FILE_NAME_CHARS_MAX, FILES_MAX, SOURCES_MAX } from "../limits.ts";
 import { HttpUrl, SubmittedHtml } from "./document-source.ts";
 
-/** Possible names of the document; the first one among the files is the document. */
+/** Possible names of the document. The first of these names that the files contain is the document. */
 export const INDEX_NAMES = ["index.html", "index.md"] as const;
 /** Names that a refusal repeats. */
 const NAMES_SHOWN = 5;
 
 const FileName = z
   .string()
-  // Some systems write "é" as two characters where a document names it by one. Other characters become longer by this.
+  // Some systems write "é" in a file name as two characters where the document uses one, so names are normalised. The
+  // normal form of other characters may be longer.
   .normalize()
   .min(1)
   .max(FILE_NAME_CHARS_MAX)
@@ -78,7 +79,7 @@ interface FilesAndSources {
   sources?: readonly Source[] | undefined;
 }
 
-/** Finds a document that the request names or requires, but that is missing among its files. */
+/** Returns the faults of documents that the request names or requires but that are missing among its files. */
 export function missingFiles({ files, sources }: FilesAndSources) {
   const names = new Set(files?.map(({ name }) => name));
   if (sources === undefined) {

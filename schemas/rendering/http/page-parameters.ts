@@ -170,7 +170,7 @@ const ScriptTag = z
 
 const Credential = z.string().min(1).max(CREDENTIAL_CHARS_MAX);
 
-/** The fields, to be spread into the strict object of an endpoint; finish that with `pageRules`. */
+/** Fields to spread into the strict object of an endpoint. Add `pageRules` as a `check` of that object. */
 export const pageParameterFields = {
   url: HttpUrl.optional().describe("Address of the page; give exactly one of url, html and files"),
   html: SubmittedHtml.optional().describe(
@@ -198,7 +198,7 @@ export const pageParameterFields = {
     .optional()
     .describe("The browser's user agent, in the request header and in scripts"),
   gotoOptions: GotoOptions.optional(),
-  // Names of generated types must differ by more than the case of a letter.
+  // A separate title, because names of generated types must differ in more than upper and lower case.
   goToOptions: GotoOptions.meta({ title: "OtherGotoOptions" })
     .optional()
     .describe("Alias of gotoOptions"),
@@ -260,7 +260,10 @@ const WaitForFunction = z.strictObject(
 );
 export type WaitForFunction = z.output<typeof WaitForFunction>;
 
-/** The fields of the endpoints that make one document of a page; a crawl has rules of its own. */
+/**
+ * The additional fields of endpoints that create one document from a page. Crawls have their own rules for these
+ * fields.
+ */
 export const documentFields = {
   ...pageWorldFields,
   files: Files.optional(),
@@ -309,13 +312,14 @@ interface PageSource {
   goToOptions?: z.output<typeof GotoOptions> | undefined;
 }
 
-/** Rules between the fields, for `check` of an endpoint's object. */
+/** Checks rules that involve several fields. Use it as a `check` of an endpoint's object. */
 export function pageRules({ value, issues }: z.core.ParsePayload<PageSource>): void {
   const fault = (path: (string | number)[], message: string) =>
     issues.push({ code: "custom", path, message, input: value });
-  // An unknown field may be one of the two, misspelt, and has its own message.
+  // If there is an unknown field, it may be a misspelt url or html. It has its own error message, so a missing source
+  // is not reported too.
   const misspelt = issues.some(({ code, path }) => code === "unrecognized_keys" && !path?.length);
-  // The files of several sources belong to them.
+  // With several sources, the files belong to the sources and are no source themselves.
   const { url, html, sources, files } = value;
   const given = [url, html, sources ?? files].filter((source) => source !== undefined);
   if (given.length > 1 || (given.length === 0 && !misspelt)) {
@@ -356,20 +360,24 @@ export function normalizePage<P extends PageSource>({ goToOptions, ...parameters
   const spelled = gotoOptions === undefined ? parameters : { ...parameters, gotoOptions };
   const named = userAgentField(parameters);
   if (named === undefined) return spelled;
-  // Browsers have a field of their own, which scripts see too and which wins over an added one.
+  // The header becomes the parameter `userAgent`. Browsers set this header from their own user agent, which scripts
+  // see too and which overrides an added header.
   const [name, userAgent] = named;
   const { [name]: _, ...setExtraHTTPHeaders } = parameters.setExtraHTTPHeaders ?? {};
   return { ...spelled, userAgent, setExtraHTTPHeaders };
 }
 
-/** Fields with which a browser makes no request at all. */
+/** Header fields that make a browser refuse to send the request. */
 const UNSENT: Record<string, string> = {
   referer: "Expected no such field: gotoOptions.referer is the place for it",
   cookie2: "Expected a header that browsers send: use cookies",
   "set-cookie": "Expected no such field: cookies is the place for it",
 };
 
-/** Returns the extra headers that a browser does not send, as spelled, with the valid alternative. */
+/**
+ * Returns the extra header fields that a browser does not send, in the spelling of the request, each with a message
+ * that names the valid alternative.
+ */
 export function unsentFields({ setExtraHTTPHeaders = {} }: PageSource): [string, string][] {
   return Object.keys(setExtraHTTPHeaders).flatMap((name): [string, string][] => {
     const message = UNSENT[name.toLowerCase()];
@@ -377,7 +385,7 @@ export function unsentFields({ setExtraHTTPHeaders = {} }: PageSource): [string,
   });
 }
 
-/** The added field that names the browser, as it is spelled, and its value. */
+/** Returns the extra header field `User-Agent`, in the spelling of the request, and its value. */
 export function userAgentField({ setExtraHTTPHeaders = {} }: PageSource) {
   return Object.entries(setExtraHTTPHeaders).find(([name]) => name.toLowerCase() === "user-agent");
 }

@@ -1,4 +1,4 @@
-/** What a page did while it loaded, on request beside the result of a call. */
+/** The report about a page while it loaded. It is added to the result of a call on request. */
 import { z } from "zod";
 import { REPORT_ENTRIES_MAX, REPORT_TEXT_CHARS_MAX } from "../limits.ts";
 

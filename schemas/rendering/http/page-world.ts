@@ -1,4 +1,7 @@
-/** The world that a page finds itself in: place, language, taste and device; and what is done with it once it is there. */
+/**
+ * The environment of a page: its place, language, colour scheme and device. Also the actions that are performed after
+ * the page has loaded.
+ */
 import { z } from "zod";
 import { shapedLike } from "../../http/shaped-like.ts";
 import { SELECTOR_CHARS_MAX, WAIT_TIMEOUT_MS_MAX } from "../../limits.ts";

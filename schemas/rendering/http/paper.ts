@@ -1,8 +1,8 @@
-/** Paper: its named sizes, lengths with units, and the area that is left between the margins. */
+/** Paper: its named sizes, lengths with units, and the area within the margins. */
 import { z } from "zod";
 import { PAPER_INCHES_MAX } from "../../limits.ts";
 
-/** Width and height in inches, upright but for ledger, which is tabloid on its side. */
+/** Width and height in inches, in portrait format. The exception is ledger, which is tabloid in landscape format. */
 const PAPER_SIZES = {
   letter: { width: 8.5, height: 11 },
   legal: { width: 8.5, height: 14 },
@@ -55,7 +55,7 @@ interface PaperOptions {
   margin?: Margin | undefined;
 }
 
-/** The sheet before it is turned, and its margins, in inches. */
+/** Returns the size of the sheet before `landscape` is applied, and its margins, in inches. */
 export function paperOf(options: PaperOptions) {
   const format = options.format?.toLowerCase() ?? "letter";
   const named = isFormat(format) ? PAPER_SIZES[format] : PAPER_SIZES.letter;
@@ -71,7 +71,7 @@ export function paperOf(options: PaperOptions) {
   };
 }
 
-/** Width and height in inches that the margins leave on the sheet as it is turned. */
+/** Returns the width and height in inches that the margins leave, after `landscape` is applied. */
 export function contentAreaOf(options: PaperOptions) {
   const { width, height, top, right, bottom, left } = paperOf(options);
   const [across, down] = options.landscape ? [height, width] : [width, height];

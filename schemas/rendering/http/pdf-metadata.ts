@@ -1,4 +1,4 @@
-/** The properties of a PDF: readers show its title and authors, and searches use them. */
+/** The properties of a PDF. PDF viewers show its title and authors, and search programs use them. */
 import { z } from "zod";
 import { KEYWORDS_MAX, METADATA_CHARS_MAX } from "../limits.ts";
 

@@ -10,7 +10,7 @@ const many = (count: number, item: unknown) => Array.from({ length: count }, () 
 const url = (length: number) => `http://x/${text(length - 9)}`;
 const pdf = (options: object) => ({ pdfOptions: options });
 
-/** Each field: at its bounds, past them, and where the fault is said to be. */
+/** For each case: the path that errors must name, accepted requests at the limits, and refused requests. */
 const SAMPLES: Sample[] = [
   [
     "addStyleTag",

@@ -82,7 +82,7 @@ export const PdfOptions = z
       .describe("Time limit for printing, in milliseconds"),
   })
   .superRefine((options, context) => {
-    // Lengths that are wrong in themselves leave no area to speak of.
+    // If a length itself is invalid, the content area cannot be computed.
     if (context.issues.length > 0) return;
     const content = contentAreaOf(options);
     const refused = (path: string, message: string) =>
@@ -124,7 +124,10 @@ function flag(whenAbsent: boolean) {
   return z.boolean().optional().meta({ default: whenAbsent });
 }
 
-/** Chromium's grammar: `5`, `1-3`, `-3`, `8-` and `-`, with commas between; no range runs backwards. */
+/**
+ * Whether the text is a list of page ranges in Chromium's grammar: `5`, `1-3`, `-3`, `8-` and `-`, separated by
+ * commas. No range may run backwards.
+ */
 function isPageRanges(text: string): boolean {
   if (text.trim() === "") return true;
   return text.split(",").every((range) => {
@@ -137,7 +140,10 @@ function isPageRanges(text: string): boolean {
   });
 }
 
-/** A template has no network: one that waits for a style sheet of others makes Chromium crash when it prints. */
+/**
+ * Whether a template loads style sheets. Templates have no network, and one that waits for an external style sheet
+ * crashes Chromium when it prints.
+ */
 function loadsStyles(html: string): boolean {
   const imports = html.matchAll(/@import\s*(?:url\(\s*)?["']?/gi);
   const links = html.match(/<link\b[^<>]*/gi) ?? [];

@@ -18,14 +18,14 @@ export function requestOf(call: RenderCall): z.ZodType {
 
 export interface AnswerForm {
   mediaType: string;
-  /** The extension of a file with such an answer. */
+  /** The file name extension for such a response. */
   extension: string;
-  /** The text around the bytes of the worker. */
+  /** Text before and after the bytes of the worker in the response. */
   before: string;
   after: string;
 }
 
-/** The parameters that the form of an answer depends on. */
+/** The parameters on which the form of a response depends. */
 interface FormParameters {
   report?: boolean | undefined;
   screenshotOptions?: ScreenshotRequest["screenshotOptions"];
@@ -47,7 +47,7 @@ export function answerFormOf(call: RenderCall, parameters: FormParameters): Answ
   return { mediaType, extension, before: "", after: "" };
 }
 
-/** Wraps the bytes of a worker in their response form. */
+/** Adds the text of the response form around the bytes of a worker. */
 export async function* inForm(
   { before, after }: AnswerForm,
   chunks: AsyncIterable<Uint8Array>,

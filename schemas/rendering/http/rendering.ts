@@ -1,4 +1,4 @@
-/** Query parameters of every rendering call. */
+/** The query parameters of all rendering calls. */
 import { z } from "zod";
 import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../limits.ts";
 

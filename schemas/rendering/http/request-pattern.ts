@@ -1,8 +1,11 @@
-/** Regular expressions of clients, matched in time linear in the text, so that none can hang a worker. */
+/**
+ * Regular expressions of clients. The time of a match is linear in the length of the text, so no expression can block
+ * a worker.
+ */
 import { RE2JS, RE2JSException } from "re2js";
 import { PATTERN_INSTRUCTIONS_MAX } from "../../limits.ts";
 
-/** A pattern that can be held against an address. */
+/** A compiled pattern that can be tested against an address. */
 export interface RequestPattern {
   test(url: string): boolean;
 }
@@ -10,9 +13,10 @@ export interface RequestPattern {
 const FLAGS = { i: RE2JS.CASE_INSENSITIVE, m: RE2JS.MULTILINE, s: RE2JS.DOTALL };
 
 /**
- * Compiles `/expression/flags`, `/expression` or a bare `expression`; it matches anywhere in an address.
- * Flags as in JavaScript; `i`, `m` and `s` have a meaning here, `d`, `g`, `u`, `v` and `y` have none.
- * Throws a `SyntaxError` that says what is wrong. Look-around and back references are not linear and so are refused.
+ * Compiles `/expression/flags`, `/expression` or a bare `expression`. The pattern may match at any position of an
+ * address. The flags of JavaScript are accepted: `i`, `m` and `s` have an effect, `d`, `g`, `u`, `v` and `y` have
+ * none. Throws a `SyntaxError` that describes the fault. Look-around and back references are refused, because they
+ * cannot be matched in linear time.
  */
 export function compilePattern(text: string): RequestPattern {
   const [, expression = text, flags = ""] = /^\/(.+?)(?:\/([dgimsuvy]*))?$/s.exec(text) ?? [];

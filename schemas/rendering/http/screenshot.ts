@@ -57,7 +57,7 @@ const pictureFields = {
   fromSurface: z.boolean().optional().describe("Accepted but has no effect"),
 };
 
-/** A picture as part of a larger answer, where it is always text in base64. */
+/** The options of a picture that is part of a larger response. Its encoding is always base64. */
 export const PictureOptions = z.strictObject(pictureFields).superRefine(pictureRules);
 export type PictureOptions = z.output<typeof PictureOptions>;
 
@@ -127,14 +127,14 @@ interface Sized {
   screenshotOptions?: { clip?: z.output<typeof Clip> | undefined } | undefined;
 }
 
-/** Refuses a window or a clip that no picture can have, for `check` of an endpoint's object. */
+/** Refuses a window or a clip that is too large for a picture. Use it as a `check` of an endpoint's object. */
 export function pictureSizeRules({ value, issues }: z.core.ParsePayload<Sized>): void {
   const refused = (path: string[], message: string) =>
     issues.push({ code: "custom", path, message, input: value });
   const { viewport, screenshotOptions: options } = value;
   const density = viewport?.deviceScaleFactor ?? 1;
   const most = `at most ${SCREENSHOT_SIDE_PX_MAX} device pixels a side and ${SCREENSHOT_PIXELS_MAX} in all`;
-  // Whatever part of it is captured, the window is drawn.
+  // The whole window is drawn, even if only a part of it is captured.
   if (viewport && !isPictureSize(viewport, density)) {
     refused(["viewport"], `Expected a window of ${most}`);
   }
@@ -168,7 +168,7 @@ export function isTallPicture(
   );
 }
 
-/** Media types of the answer; the first is the default. */
+/** Possible media types of the response. The first is the default. */
 export const PICTURE_MEDIA_TYPES = [...PICTURE_TYPES.map((type) => `image/${type}`), "text/plain"];
 
 export function mediaTypeOf({ type, encoding }: ScreenshotOptions): string {

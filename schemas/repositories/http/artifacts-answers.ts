@@ -1,4 +1,4 @@
-/** Wire shapes of answers about repositories. */
+/** Wire shapes of responses about repositories. */
 import { z } from "zod";
 import {
   ImportProgress,

@@ -66,7 +66,7 @@ const person = (chars: number) => ({
   author: { name: x(chars), email: "a@example.com" },
 });
 const steps = (count: number) => Array.from({ length: count }, () => "d").join("/");
-/** Of steps that are no longer than may be. */
+/** Returns a path of this many bytes. None of its directory and file names is too long. */
 const path = (bytes: number) => {
   const step = `${x(200)}/`;
   const whole = step.repeat(Math.floor((bytes - 1) / step.length));
@@ -74,7 +74,9 @@ const path = (bytes: number) => {
 };
 const REF_PREFIX_BYTES = "refs/heads/".length;
 
-/** The least or the most that is taken, and the first that is not. */
+/**
+ * For each limit: the first value within it that is still accepted, and the step to the next value, which is refused.
+ */
 const BOUNDS: [string, z.ZodType, (value: number) => unknown, number, number][] = [
   [
     "NAMESPACE_NAME_CHARS_MIN",

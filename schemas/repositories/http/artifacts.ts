@@ -147,7 +147,7 @@ export type RepoTokensQuery = z.output<typeof RepoTokensQuery>;
 
 // --- Bodies ---
 
-/** Well-formed, so that it comes back as it was given. */
+/** A text in well-formed Unicode, so that a later response returns it unchanged. */
 const Text = (charsMax: number) =>
   z
     .string()
@@ -266,7 +266,10 @@ const ChangedPath = Text(PATH_BYTES_MAX).superRefine((path, context) => {
   if (fault) context.addIssue({ code: "custom", message: fault });
 });
 
-/** Why no file of a commit can have this path. What only some systems take for something else, git refuses itself. */
+/**
+ * Returns why no file of a commit can have this path, or undefined if the path is valid. Git itself refuses names
+ * that only some systems take for `.git`.
+ */
 function pathFault(path: string): string | undefined {
   const steps = path.split("/");
   if (steps.some((step) => step === "" || step === "." || step === "..")) {
@@ -284,10 +287,13 @@ function pathFault(path: string): string | undefined {
   return undefined;
 }
 
-/** Without a group that repeats: a file of the largest size has 44 million characters. */
+/**
+ * Uses a regular expression without a repeated group, because a file of the largest size has 44 million characters in
+ * base64.
+ */
 const isBase64 = (text: string) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 
-/** A file of at most this many bytes. */
+/** Returns the schema of a changed file with at most `fileBytes` bytes. */
 const changeOf = (fileBytes: number) =>
   z
     .strictObject({
@@ -337,7 +343,7 @@ const changeOf = (fileBytes: number) =>
 
 const bytesInBase64 = (text: string) => (text.length * 3) / 4 - (/=*$/.exec(text)?.[0].length ?? 0);
 
-/** A commit whose files have at most this many bytes each. */
+/** Returns the schema of a commit whose files have at most `fileBytes` bytes each. */
 export const commitFilesOf = (fileBytes: number) =>
   z
     .strictObject({

@@ -1,6 +1,6 @@
 /**
- * Encodes stored messages as entries of nats-server's archive format (server/archive of 2.15). Backups keep messages in
- * this form, and the server restores them from it with their sequences and times.
+ * Encodes stored messages as entries of nats-server's archive format (server/archive of 2.15). Backups contain
+ * messages in this form. From it, the server restores the messages with their sequences and times.
  */
 
 /** One message of a stream. */
@@ -14,21 +14,21 @@ export interface ArchivedMessage {
   payload: Uint8Array;
 }
 
-/** An encoded message, and the offset where its encoding ends. */
+/** A decoded message, and the offset of the next entry. */
 interface DecodedEntry {
   sequence: number;
   name: string;
-  /** Nanoseconds since 1970, to some 256 of them. */
+  /** Nanoseconds since 1970, with a precision of about 256 ns. */
   timestamp: number;
   headers: Uint8Array;
   end: number;
 }
 
 export const ARCHIVE_MAGIC = Buffer.from("NATSARC1");
-/** An entry without a name and a sequence ends an archive. */
+/** The end of an archive: an entry without a name and without a sequence. */
 export const ARCHIVE_END = Buffer.alloc(5);
 
-/** A varint of 64 bits takes at most this many bytes. */
+/** Maximum length of a 64-bit varint. */
 const VARINT_BYTES_MAX = 10;
 const NO_BYTES = new Uint8Array();
 
@@ -37,7 +37,7 @@ export function encodeMessage(message: ArchivedMessage): Buffer {
   return encodeEntry({ name: subject, sequence, timestamp, headers, payload });
 }
 
-/** Encodes a file of an archive: an entry without a sequence. */
+/** Encodes a file of an archive as an entry that has no sequence. */
 export const encodeFile = (name: string, payload: Uint8Array): Buffer =>
   encodeEntry({ name, sequence: 0, timestamp: 0n, headers: NO_BYTES, payload });
 
@@ -47,7 +47,7 @@ function encodeEntry(entry: Omit<ArchivedMessage, "subject"> & { name: string })
   const length = 5 * VARINT_BYTES_MAX + name.length + headers.length + payload.length;
   const buffer = Buffer.allocUnsafe(length);
   let at = writeVarint(buffer, 0, name.length);
-  // Times are signed: the sign is the lowest bit.
+  // The format encodes times as signed numbers: the lowest bit is the sign.
   at = writeWideVarint(buffer, at, BigInt.asUintN(64, entry.timestamp << 1n));
   at = writeVarint(buffer, at, entry.sequence);
   at = writeVarint(buffer, at, headers.length);
@@ -59,7 +59,7 @@ function encodeEntry(entry: Omit<ArchivedMessage, "subject"> & { name: string })
   return buffer.subarray(0, at);
 }
 
-/** Decodes the entry at an offset. Throws RangeError if the bytes end before the entry does. */
+/** Decodes the entry that begins at an offset. Throws RangeError if the entry is incomplete. */
 export function decodeEntry(buffer: Buffer, offset: number): DecodedEntry {
   const nameBytes = readVarint(buffer, offset);
   const timestamp = readVarint(buffer, nameBytes.end);
@@ -102,7 +102,7 @@ function writeWideVarint(buffer: Buffer, offset: number, value: bigint): number 
   return at;
 }
 
-/** Reads an unsigned integer; one of 2^53 or more loses its lowest bits. */
+/** Reads an unsigned integer. A value of 2^53 or more loses its lowest bits. */
 export function readVarint(buffer: Buffer, offset: number): { value: number; end: number } {
   let value = 0;
   let unit = 1;

@@ -1,6 +1,7 @@
 /**
- * A folder of backups. Messages are in parts: files that are written once and shared by several backups. A backup is
- * one more file that names its parts. The command writes this file last, so an interrupted backup leaves none.
+ * A folder of backups. Messages are stored in parts: files that are written only one time and that several backups
+ * share. A backup is one more file, which names its parts. The backup file is written last, so an interrupted backup
+ * leaves no backup file.
  */
 import { createHash } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
@@ -10,18 +11,18 @@ import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { z } from "zod";
 
-/** The version of the layout of these folders. */
+/** The version of the file layout in a backup folder. */
 const LAYOUT = 1;
 const BACKUPS = "backups";
 const PARTS = "parts";
 const UNFINISHED = ".unfinished";
-/** The fastest level: messages are small or compressed already. */
+/** The fastest compression level, because most messages are small or compressed already. */
 const LEVEL = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
-/** A file of the folder, by its path in the folder. `sha256` is the hash of the file on disk. */
+/** A file of the folder. `file` is its path in the folder, and `sha256` is the hash of the file on disk. */
 const StoredFile = z.object({
   file: z.string().regex(/^parts\/[\w-]+\/[\w-]+\.zst$/),
   sha256: z.string(),
@@ -29,31 +30,40 @@ const StoredFile = z.object({
 });
 export type StoredFile = z.output<typeof StoredFile>;
 
-/** A part of a stream: messages in the order of their sequences. */
+/** A part of a stream: a file of messages in ascending order of their sequences. */
 const Part = StoredFile.extend({ messages: z.int(), first: z.int(), last: z.int() });
 export type Part = z.output<typeof Part>;
 
 const StoredStream = z.object({
   name: z.string(),
-  /** When the stream was created on its bus. Another time means another stream, even with the same name. */
+  /**
+   * When the stream was created on its bus. A stream with the same name but another creation time is a different
+   * stream.
+   */
   created: z.string(),
   config: z.looseObject({ name: z.string() }),
-  /** The last sequence that the stream had assigned. */
+  /** The highest sequence that the stream has assigned. */
   lastSequence: z.int(),
-  /** Messages that the backup holds of the stream, and those that the bus counted at the moment of the backup. */
+  /**
+   * `messages` is the number of messages of the stream in the backup. `counted` is the number that the bus reported
+   * at the moment of the backup.
+   */
   messages: z.int(),
   counted: z.int(),
   parts: z.array(Part),
-  /** The sequences that belong to the backup. Parts also hold messages that were removed since. */
+  /**
+   * The file with the sequences of the messages that belong to the backup. Parts also contain messages that were
+   * removed later.
+   */
   present: StoredFile,
 });
 export type StoredStream = z.output<typeof StoredStream>;
 
 const Backup = z.object({
   layout: z.literal(LAYOUT),
-  /** Changes that the bus acknowledged before this moment are in the backup. */
+  /** The moment of the backup. The backup contains all changes that the bus acknowledged before it. */
   moment: z.iso.datetime(),
-  /** The version of Trunkline that made the backup, and the format of its data. */
+  /** The version of Trunkline that made the backup. `format` is the format of the data. */
   version: z.string(),
   format: z.int(),
   natsServer: z.string(),
@@ -70,7 +80,9 @@ export class BackupFolder {
     this.path = path;
   }
 
-  /** Creates the folder if it is missing, and locks it against another backup until the process ends. */
+  /**
+   * Creates the folder if it is missing, and locks it until the process ends, so that no other backup writes to it.
+   */
   async prepare(): Promise<Disposable> {
     try {
       await mkdir(join(this.path, BACKUPS), { recursive: true, mode: 0o700 });
@@ -105,7 +117,7 @@ export class BackupFolder {
       .sort();
   }
 
-  /** Throws if the backup is missing or damaged. Does not read its parts. */
+  /** Reads the file of a backup. Throws if this file is missing or damaged. Does not check the parts. */
   async read(moment: string): Promise<Backup> {
     const path = join(this.path, BACKUPS, fileOf(moment));
     let text: string;
@@ -131,7 +143,10 @@ export class BackupFolder {
     await this.#writeFile(join(BACKUPS, fileOf(backup.moment)), Buffer.from(text));
   }
 
-  /** Compresses and stores bytes under a name derived from them, so equal bytes are stored once. */
+  /**
+   * Compresses and stores bytes in a file. The file's name contains a hash of the bytes, so equal bytes are stored
+   * only one time.
+   */
   async store(stream: string, label: string, bytes: Uint8Array): Promise<StoredFile> {
     const stored = await compress(bytes, LEVEL);
     const sha256 = sha256Of(stored);
@@ -152,7 +167,7 @@ export class BackupFolder {
     return await decompress(await this.#checked(stored));
   }
 
-  /** Returns true if the files exist with all their bytes. Does not read their content. */
+  /** Returns true if all files exist with the right size. Does not read their content. */
   async hasAll(files: readonly StoredFile[]): Promise<boolean> {
     for (const { file, bytes } of files) {
       const found = await stat(join(this.path, file)).catch(() => undefined);
@@ -168,7 +183,10 @@ export class BackupFolder {
     }
   }
 
-  /** Removes all but the newest backups, with the files that only the removed ones need. Returns their moments. */
+  /**
+   * Keeps the newest backups. Removes all older ones, and the files that only those need. Returns the moments of the
+   * removed backups.
+   */
   async keep(newest: number): Promise<string[]> {
     const moments = await this.moments();
     const removed = moments.slice(0, Math.max(0, moments.length - newest));
@@ -203,7 +221,7 @@ export class BackupFolder {
     return content;
   }
 
-  /** Writes a file so that it exists completely or not at all, also after a power cut. */
+  /** Writes a file atomically: after a crash or power cut, the file is complete or does not exist. */
   async #writeFile(name: string, content: Uint8Array): Promise<void> {
     const path = join(this.path, name);
     const unfinished = `${path}${UNFINISHED}`;
@@ -237,7 +255,7 @@ export class BackupFolder {
   }
 }
 
-/** Syncs the folder too, because otherwise a renamed file may be missing after a power cut. */
+/** Flushes the folder's entries to disk. Without this, a renamed file may be missing after a power cut. */
 async function syncFolder(path: string): Promise<void> {
   await using folder = await open(path, "r");
   await folder.sync();
@@ -252,7 +270,7 @@ function parseEnvelope(path: string, text: string): z.output<typeof Envelope> {
 }
 
 const sha256Of = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex");
-/** Colons have another meaning in names of files on some systems. */
+/** Colons are replaced, because some systems do not allow them in file names. */
 const fileOf = (moment: string) => `${moment.replaceAll(":", "-")}.json`;
 const momentOf = (name: string) => name.replace(/T(\d\d)-(\d\d)-/, "T$1:$2:");
 const textOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));

@@ -1,5 +1,6 @@
 /**
- * Reads the messages of a stream for a backup: many at a time, one at a time from its leader, or only their sequences.
+ * Reads the messages of a stream for a backup in three ways: in batches, one by one from the stream's leader, or only
+ * their sequences.
  */
 import type { StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs } from "@nats-io/transport-node";
@@ -7,7 +8,10 @@ import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
 import { readInOrder } from "../../../actors/runtime/bus/read-in-order.ts";
 import type { ArchivedMessage } from "./archive-entries.ts";
 
-/** The server holds back the writes of a stream while it reads a batch, so a batch is small: a millisecond or two. */
+/**
+ * Bytes of a batch. The server blocks writes to the stream while it reads a batch, so a batch is small: it takes one
+ * or two milliseconds.
+ */
 const BATCH_BYTES = 1024 ** 2;
 const BATCH_MESSAGES = 1_000;
 const ANSWER_MS_MAX = 5_000;
@@ -25,13 +29,13 @@ interface Listed {
   subject: string;
 }
 
-/** Yields the messages from a sequence on to the current end of the stream, from any copy of it. */
+/** Yields the messages from a sequence to the current end of the stream. Any replica of the stream may answer. */
 export async function* readMessages(
   bus: Bus,
   { config }: Pick<StreamInfo, "config">,
   from: number,
 ): AsyncGenerator<ArchivedMessage> {
-  // A work queue does not support batches, and has few messages.
+  // A work queue does not support batch reads. It has few messages.
   if (!config.allow_direct) return yield* readOfLeader(bus, config.name, from);
   let next = from;
   for (let tries = 1; ; ) {
@@ -47,7 +51,10 @@ export async function* readMessages(
   }
 }
 
-/** Yields the messages from a sequence on, with one request each. When it ends, no later message existed. */
+/**
+ * Reads from the stream's leader, with one request for each message, beginning at a sequence. When the iteration
+ * ends, the stream had no later message.
+ */
 export async function* readOfLeader(
   bus: Bus,
   stream: string,
@@ -67,14 +74,14 @@ export async function* readOfLeader(
 }
 
 /**
- * Returns the sequences of all stored messages, in order. The list may or may not contain messages that are added or
- * removed meanwhile.
+ * Yields the sequences of all stored messages, in order. Messages that are added or removed during the listing may or
+ * may not be included.
  */
 export async function* listMessages(
   bus: Bus,
   { config }: Pick<StreamInfo, "config">,
 ): AsyncGenerator<Listed> {
-  // Only workers may consume a stream of tasks.
+  // Only workers may create consumers on a stream of tasks, so the messages are read one by one.
   if (!config.allow_direct) return yield* readOfLeader(bus, config.name, 1);
   const done = new AbortController();
   let isEmpty = false;
@@ -98,7 +105,7 @@ export async function* listMessages(
   if (!isEmpty) throw new BusLost(`Cannot list ${config.name}: the server stopped answering`);
 }
 
-/** Returns how many messages a stream has from a sequence on. */
+/** Counts the messages of a stream, beginning at a sequence. */
 export async function countFrom(bus: Bus, stream: string, from: number): Promise<number> {
   const { jetstream } = bus;
   const consumer = await bus.whileConnected(() =>
@@ -144,7 +151,7 @@ function readBatch(bus: Bus, stream: string, from: number): Promise<ArchivedMess
   });
 }
 
-/** The headers with which the server describes a message that it sends directly. They are not the message's own. */
+/** Headers that the server adds to each message of a direct get. The stored message does not contain them. */
 const DESCRIBING = new Set([
   "Nats-Stream",
   "Nats-Subject",
@@ -174,7 +181,7 @@ function encodeHeaders(headers: MsgHdrs): Uint8Array {
   return text === "" ? NO_BYTES : Buffer.from(`NATS/1.0\r\n${text}\r\n`);
 }
 
-/** Returns the nanoseconds since 1970 of a time such as `2026-11-26T04:43:26.123456789Z`. */
+/** Returns a time such as `2026-11-26T04:43:26.123456789Z` as nanoseconds since 1970. */
 export function nanosecondsOf(time: string): bigint {
   const [, seconds, fraction = ""] = /^(.{19})(?:\.(\d+))?Z$/.exec(time) ?? [];
   if (seconds === undefined) throw new Error(`Cannot read the time of a message: "${time}"`);

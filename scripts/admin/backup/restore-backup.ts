@@ -1,6 +1,7 @@
 /**
- * Restores a backup into an empty bus, the state last. A mark on the bus prevents the platform from starting on a part
- * of the data. It also allows the same command to start over after it was killed.
+ * Restores a backup into an empty bus. The streams of the state are restored last. A mark on the bus prevents the
+ * platform from starting on incomplete data. If a restore is killed, the mark also lets the next run of the command
+ * begin again.
  */
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { NEWEST_FORMAT } from "../../../deploy/data-format.ts";
@@ -18,7 +19,7 @@ import { restoreStream } from "./restore-stream.ts";
 
 /** The first nats-server that restores an archive of messages. */
 const NATS_SERVER_MIN = [2, 15];
-/** Maximum number of stream names in a message. */
+/** Maximum number of stream names in an error message. */
 const NAMES_SHOWN = 5;
 
 interface RestoreParts {
@@ -28,7 +29,7 @@ interface RestoreParts {
   restored(stream: string, messages: number): void;
 }
 
-/** Throws if this version cannot read the data in a backup. */
+/** Throws if a newer version made the backup in a data format that this version cannot read. */
 export function refuseNewerBackup({ format, version: made, moment }: Backup): void {
   if (format <= NEWEST_FORMAT) return;
   throw new Error(
@@ -36,7 +37,7 @@ export function refuseNewerBackup({ format, version: made, moment }: Backup): vo
   );
 }
 
-/** The caller must verify the files of the backup before. */
+/** Restores a backup. The caller must have verified the backup's files. */
 export async function restoreBackup(parts: RestoreParts, backup: Backup): Promise<void> {
   const { bus } = parts;
   const { streams } = bus.jetstream;
@@ -90,7 +91,10 @@ async function restoreStreams(
   }
 }
 
-/** Removes the streams that a restore has begun. The mark stays unless nothing else is left, so that no role starts on a part. */
+/**
+ * Removes the streams that this restore has created. Removes the mark only if no other stream is left, so that no
+ * role starts on incomplete data.
+ */
 async function removeBegun(bus: Bus, begun: ReadonlySet<string>, hold: RestoreHold): Promise<void> {
   const { streams } = bus.jetstream;
   try {
@@ -98,7 +102,8 @@ async function removeBegun(bus: Bus, begun: ReadonlySet<string>, hold: RestoreHo
     for (const name of await dataStreamsOf(bus)) if (begun.has(name)) await streams.delete(name);
     if ((await dataStreamsOf(bus)).length === 0) await streams.delete(RESTORE_MARK);
   } catch {
-    // The failure of the restore is reported. The mark is there, and the next restore begins anew.
+    // Errors here are ignored: the caller reports why the restore failed. The mark stays on the bus, and the next
+    // restore begins again from the start.
   }
 }
 
@@ -111,10 +116,10 @@ function refuseOldServer(version: string): void {
   );
 }
 
-/** Restores the state last: without it a bus has no accounts. */
+/** The state is restored last: a bus without state has no accounts, so nobody can use the incomplete data. */
 const rank = (name: string) => (isState(name) ? 1 : 0);
 
-/** The names of all streams but the mark. */
+/** Returns the names of all streams except the restore's mark. */
 async function dataStreamsOf(bus: Bus): Promise<string[]> {
   return (await namesOf(bus)).filter((name) => name !== RESTORE_MARK);
 }

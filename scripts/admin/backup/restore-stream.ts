@@ -20,12 +20,12 @@ import { SequenceList } from "./sequence-list.ts";
 /** The copies of a cluster follow its leader. */
 const COMPARE_MS_MAX = 120_000;
 const COMPARE_PAUSE_MS = 250;
-/** Error code for insufficient storage: the stream's limit exceeds this disk. */
+/** The server's error code for insufficient storage: the stream's size limit is larger than the free disk space. */
 const NO_ROOM = 10047;
-/** Messages that expire this soon may be gone before they are compared. */
+/** A message that expires within this time is not compared, because it may be removed before the comparison. */
 const EXPIRY_MARGIN_MS = 600_000;
 const NANOSECONDS = 1_000_000;
-/** Headers of messages that the bus removes by itself. */
+/** Headers of messages that the bus removes automatically: these expire or are scheduled. */
 const PASSING = /\r\n(Nats-TTL|Nats-Schedule):/;
 
 interface RestoreOptions {
@@ -34,7 +34,7 @@ interface RestoreOptions {
   replicas: number;
 }
 
-/** Resolves with the number of messages. */
+/** Restores a stream and resolves with the number of its messages. */
 export async function restoreStream(
   { bus, folder, replicas }: RestoreOptions,
   stored: StoredStream,
@@ -43,7 +43,7 @@ export async function restoreStream(
   const subject = await beginRestore(bus, wanted).catch((cause: unknown) => {
     const isTooLarge = cause instanceof JetStreamApiError && cause.code === NO_ROOM;
     if (!isTooLarge || wanted.max_bytes <= 0) throw cause;
-    // The next start lets the stream grow to what the disk allows.
+    // Tries again with a smaller size limit. The platform's next start raises the limit to what the disk allows.
     const used = stored.parts.reduce((sum, { bytes }) => sum + bytes, 0);
     const least = Math.max(2 * used, Math.min(wanted.max_bytes, BLOB_STORE_BYTES_MIN));
     return beginRestore(bus, { ...wanted, max_bytes: least });
@@ -74,7 +74,7 @@ export async function restoreStream(
   return sent;
 }
 
-/** Names with this prefix belong to the server. */
+/** The server reserves names with this prefix. */
 const OF_SERVER = "_nats.";
 
 function configOf({ config, name }: StoredStream, replicas: number): StreamConfig {
@@ -123,11 +123,15 @@ async function beginRestore(bus: Bus, config: StreamConfig): Promise<string> {
   return answer.deliver_subject;
 }
 
-/** Reads the restored stream and compares it with the sent messages. Copies other than the leader's may lag behind. */
+/**
+ * Reads the restored stream and compares its messages with the sent ones. Reads from the leader, because other
+ * replicas may lag behind.
+ */
 async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promise<void> {
   const info = await bus.jetstream.streams.info(stored.name);
   const giveUpAt = performance.now() + COMPARE_MS_MAX;
-  // A backup may hold messages that were removed while it was made. The limits of the stream may remove them again.
+  // The number of messages that may be missing. A backup may contain messages that were removed while the backup was
+  // made, and the limits of the stream may remove them again.
   const spare = stored.messages - stored.counted;
   for (;;) {
     const found = sent.again();
@@ -145,12 +149,14 @@ async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promis
 }
 
 /**
- * The messages that a restored stream must have, by sequence and by 48 bits of their SHA-256. It omits messages that
- * expire and reminders that may be due, because the bus removes or fires them by itself.
+ * Describes the messages that a restored stream must have, by their sequences and 48 bits of their SHA-256. Omits
+ * messages that will expire soon and reminders that may be due, because the bus itself removes or sends these.
  */
 class Comparison {
   readonly #hashes = new Map<number, number>();
-  /** Nanoseconds since 1970. Older messages may expire before they are compared. */
+  /**
+   * A time in nanoseconds since 1970. A message older than this may expire before the comparison, so it is omitted.
+   */
   readonly #oldest: number;
 
   constructor(oldest: number) {
@@ -163,7 +169,7 @@ class Comparison {
     return new Comparison(maxAge > 0 ? now - maxAge : 0);
   }
 
-  /** Returns an empty instance that omits the same messages. */
+  /** Returns an empty comparison that omits the same messages as this one. */
   again(): Comparison {
     return new Comparison(this.#oldest);
   }
@@ -178,8 +184,8 @@ class Comparison {
   }
 
   /**
-   * Describes the difference. Returns undefined if the other has the same messages, except for a number of missing
-   * ones.
+   * Describes how the messages of `other` differ from these. Returns undefined if they are the same. Up to
+   * `missingMax` messages may be missing.
    */
   differenceTo(other: Comparison, missingMax: number): string | undefined {
     const found = other.#hashes;

@@ -1,27 +1,32 @@
 /**
- * Frames bytes as an S2 stream, the compression that nats-server expects in a restore. The chunks hold uncompressed
- * bytes with their CRC-32C, because the bytes cross the network only once.
+ * Encodes bytes as a stream of the compression format S2, which nats-server expects in a restore. The chunks contain
+ * uncompressed bytes with their CRC-32C: compression would not pay off, because the bytes cross the network only one
+ * time.
  */
 
 /**
- * The server reads nothing else from the connection until it has stored a chunk, and it syncs each message to the disk.
- * With large chunks of small messages it answers no ping for seconds, and the connection is lost.
+ * The server reads nothing else from the connection until it has stored a chunk, and it syncs each message to disk.
+ * With large chunks of small messages, the server would not answer a ping for seconds, and the client would close the
+ * connection.
  */
 export const S2_CHUNK_BYTES_MAX = 16 * 1024;
 
-/** The chunk that begins each stream. */
+/** The first chunk of every S2 stream. */
 export const S2_START = Buffer.concat([Buffer.from([0xff, 6, 0, 0]), Buffer.from("S2sTwO")]);
 
 const UNCOMPRESSED = 0x01;
 const HEADER_BYTES = 4;
 const CHECKSUM_BYTES = 4;
-/** Added to a rotated checksum, so that a checksum of a checksum is not trivial (Snappy's framing format). */
+/**
+ * The constant that Snappy's framing format adds to a rotated checksum. It prevents problems when data contains its
+ * own checksum.
+ */
 const MASK = 0xa282ead8;
-/** The polynomial of CRC-32C (Castagnoli), bits reversed. */
+/** The polynomial of CRC-32C (Castagnoli) in reversed bit order. */
 const POLYNOMIAL = 0x82f63b78;
 const BYTES_AT_ONCE = 8;
 
-/** Frames at most S2_CHUNK_BYTES_MAX bytes. */
+/** Encodes up to S2_CHUNK_BYTES_MAX bytes as one chunk. */
 export function s2Chunk(bytes: Uint8Array): Buffer {
   const chunk = Buffer.allocUnsafe(HEADER_BYTES + CHECKSUM_BYTES + bytes.length);
   chunk[0] = UNCOMPRESSED;
@@ -33,7 +38,7 @@ export function s2Chunk(bytes: Uint8Array): Buffer {
   return chunk;
 }
 
-/** `TABLES[n][b]` is the checksum of the byte `b` with `n` zero bytes behind it. */
+/** `TABLES[n][b]` is the checksum of the byte `b` followed by `n` zero bytes. */
 const TABLES = makeTables();
 
 function makeTables(): Uint32Array[] {
@@ -54,7 +59,9 @@ function makeTables(): Uint32Array[] {
   return tables;
 }
 
-/** CRC-32C, eight bytes at a time: an eighth of the time of one byte at a time. */
+/**
+ * Computes the CRC-32C of the bytes. Handles eight bytes per step, which takes an eighth of the time of single bytes.
+ */
 export function crc32c(bytes: Uint8Array): number {
   const [t0, t1, t2, t3, t4, t5, t6, t7] = TABLES as [
     ...[Uint32Array, Uint32Array, Uint32Array, Uint32Array],

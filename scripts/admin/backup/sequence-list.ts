@@ -1,10 +1,13 @@
-/** Ascending lists of sequences, in memory and as bytes: which messages of a stream a backup holds. */
+/**
+ * Ascending lists of message sequences, in memory and encoded as bytes. A list says which messages of a stream a
+ * backup contains.
+ */
 import { readVarint, writeVarint } from "./archive-entries.ts";
 
 const VARINT_BYTES_MAX = 10;
 const FIRST_CAPACITY = 1_024;
 
-/** A list that grows at its end. It takes 8 bytes for each sequence. */
+/** A list of ascending sequences that uses 8 bytes per sequence. Sequences can be added only at its end. */
 export class SequenceList {
   #values = new Float64Array(FIRST_CAPACITY);
   #length = 0;
@@ -21,7 +24,7 @@ export class SequenceList {
     return this.#length === 0 ? undefined : this.#values[0];
   }
 
-  /** Throws if the sequence is not above all others. */
+  /** Adds a sequence. Throws if it is not above all others in the list. */
   push(sequence: number): void {
     if (sequence <= this.last)
       throw new Error(`Cannot list sequence ${sequence}: it follows ${this.last}`);
@@ -37,7 +40,7 @@ export class SequenceList {
     return this.hasAny(sequence, sequence);
   }
 
-  /** Returns true if the list has a sequence in the range, both ends included. */
+  /** Returns true if the list contains a sequence from `first` to `last`, both included. */
   hasAny(first: number, last: number): boolean {
     let low = 0;
     let high = this.#length;
@@ -53,7 +56,7 @@ export class SequenceList {
     return this.#values.subarray(0, this.#length).values();
   }
 
-  /** Encodes the distances between neighbours as varints. */
+  /** Encodes the differences between consecutive sequences as varints. */
   encode(): Buffer {
     const buffer = Buffer.allocUnsafe(VARINT_BYTES_MAX * this.#length);
     let at = 0;

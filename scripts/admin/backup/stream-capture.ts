@@ -1,6 +1,6 @@
 /**
- * Copies the messages of one stream into a folder of backups. It continues from the last backup, determines which
- * earlier messages still exist, and follows the stream until the moment of the backup.
+ * Copies the messages of one stream into a folder of backups. It continues after the messages of the last backup,
+ * determines which earlier messages still exist, and reads new messages until the moment of the backup.
  */
 import { hash } from "node:crypto";
 import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
@@ -10,15 +10,19 @@ import type { BackupFolder, Part, StoredStream } from "./backup-folder.ts";
 import { countFrom, listMessages, readMessages, readOfLeader } from "./read-stream.ts";
 import { SequenceList } from "./sequence-list.ts";
 
-/** Bytes of messages in one part, before compression. A restore holds one part in memory. */
+/** Maximum size of the messages in one part, before compression. A restore loads one part at a time into memory. */
 const PART_BYTES = 16 * 1024 ** 2;
-/** A stream with at most this many messages is listed once more at the moment of the backup: some 20 ms. */
+/** A stream with at most this many messages is listed again at the moment of the backup, which takes about 20 ms. */
 const LISTED_AT_MOMENT_MAX = 2_000;
 /**
- * The same limit when only the leader may list, with one request per message: 100 tasks add some 30 ms to the pause.
+ * The same limit as LISTED_AT_MOMENT_MAX, for a stream that only its leader can list with one request per message:
+ * 100 tasks lengthen the pause by about 30 ms.
  */
 const LISTED_BY_LEADER_MAX = 100;
-/** Messages read one by one at that moment. More new messages mean that some process ignores the write pause. */
+/**
+ * Maximum number of messages that are read one by one during the write pause. If more are new, some process ignores
+ * the pause.
+ */
 const READ_AT_MOMENT_MAX = 500;
 const ROUNDS_MAX = 5;
 
@@ -26,7 +30,7 @@ const ROUNDS_MAX = 5;
 interface Late {
   sequence: number;
   subject: string;
-  /** True if it replaces all earlier messages of its subject. */
+  /** True if the message replaces all earlier messages of its subject. */
   rollsUp: boolean;
 }
 
@@ -41,18 +45,21 @@ export class StreamCapture {
   readonly #bus: Bus;
   readonly #folder: BackupFolder;
   readonly #parts: Part[];
-  /** All messages in the parts that existed when they were read. */
+  /** Sequences of the last backup's messages, and of all messages that were read before the listing began. */
   readonly #known: SequenceList;
   /** The last sequence that was read. */
   #position: number;
   #entries: Buffer[] = [];
   #bytes = 0;
   #range: { first: number; messages: number } | undefined;
-  /** True from the moment when the listing began: messages read since then are late. */
+  /** True after the listing has begun. Messages that are read from then on are late. */
   #isFollowing = false;
   #listed: { sequences: SequenceList; subjects: number[] } | undefined;
   #late: Late[] = [];
-  /** The figures of the stream at the moment of the backup, and how many late messages came before. */
+  /**
+   * The figures of the stream at the moment of the backup. `late` is the number of late messages that were read
+   * before this moment.
+   */
   #cut: { counted: number; lastSequence: number; late: number; exact?: SequenceList } | undefined;
 
   private constructor(
@@ -69,14 +76,15 @@ export class StreamCapture {
     this.#position = last.position;
   }
 
-  /** `previous` is the same stream in the last backup of the folder. */
+  /** `previous` describes the same stream in the last backup of the folder. */
   static async begin(
     bus: Bus,
     folder: BackupFolder,
     info: StreamInfo,
     previous: StoredStream | undefined,
   ): Promise<StreamCapture> {
-    // A stream that was recreated, or lost messages, may have assigned the same sequences to other messages.
+    // The previous backup can be continued only if the stream was not recreated and has lost no messages. Otherwise
+    // other messages may have the same sequences.
     const goesOn =
       previous?.created === info.created &&
       previous.lastSequence <= info.state.last_seq &&
@@ -98,12 +106,15 @@ export class StreamCapture {
     return this.#isFollowing;
   }
 
-  /** Reads to the current end of the stream. Returns the number of new messages. */
+  /** Reads all new messages up to the current end of the stream. Returns their number. */
   async readOn(): Promise<number> {
     return await this.#take(readMessages(this.#bus, this.info, this.#position + 1));
   }
 
-  /** Determines which of the known messages still exist. May run while `readOn` reads later messages. */
+  /**
+   * Determines which earlier messages still exist: those of the last backup, and those that were read since. May run
+   * while `readOn` reads later messages.
+   */
   async list(): Promise<void> {
     this.#isFollowing = true;
     const known = this.#known;
@@ -128,9 +139,9 @@ export class StreamCapture {
   }
 
   /**
-   * Determines the current content of the stream from its leader. The result is exact as long as nobody writes to the
-   * stream. Returns the stream's figures and the subjects of new messages; undefined if the stream does not stop
-   * changing.
+   * Determines the current content of the stream from its leader. The result is exact if nobody writes to the stream
+   * meanwhile. Returns the stream's figures and the subjects of new messages. Returns undefined if the stream does
+   * not stop changing.
    */
   async settle(): Promise<Settled | undefined> {
     const before = this.#late.length;
@@ -138,13 +149,15 @@ export class StreamCapture {
       const { state } = await this.#bus.jetstream.streams.info(this.name);
       const late = this.#late.length;
       await this.#take(readOfLeader(this.#bus, this.name, this.#position + 1), READ_AT_MOMENT_MAX);
-      // The figures are older than these messages, so it reads them again.
+      // The figures were read before these new messages, so the loop reads the figures again.
       if (this.#late.length > late) continue;
       const { last_seq: lastSequence, messages: counted } = state;
-      // A large one is settled after the pause. It may keep messages that were removed since it was listed.
+      // A large stream is not listed here: its content is computed after the pause, and may include messages that
+      // were removed after its listing.
       const exact = counted <= this.#listedMax ? await this.#stillThere() : undefined;
       const isShort = exact !== undefined && exact.length < counted;
-      // Messages were removed after the count. The last round does without the list, so that removals cannot stop it.
+      // Fewer messages than counted: some were removed after the count, so the loop tries again. The last round
+      // accepts the stream without an exact list, so that removals cannot block the backup.
       if (isShort && round < ROUNDS_MAX) continue;
       this.#cut = { counted, lastSequence, late, ...(exact && !isShort && { exact }) };
       const read = this.#late.slice(before).map(({ subject }) => subject);
@@ -153,7 +166,7 @@ export class StreamCapture {
     return undefined;
   }
 
-  /** Stores the remaining messages, and describes the stream at the moment when it was settled. */
+  /** Stores the remaining messages, and describes the stream at the moment that `settle` determined. */
   async finish(): Promise<StoredStream> {
     if (!this.#cut) throw new Error(`Cannot finish the backup of ${this.name}: it is not settled`);
     const { counted, lastSequence, late, exact } = this.#cut;
@@ -169,7 +182,7 @@ export class StreamCapture {
     };
   }
 
-  /** True if a message can replace earlier ones of its subject. */
+  /** True if a new message can replace earlier messages of its subject. */
   get #replaces(): boolean {
     const { max_msgs_per_subject: each, allow_rollup_hdrs: rollsUp } = this.info.config;
     return each > 0 || rollsUp === true;
@@ -201,7 +214,10 @@ export class StreamCapture {
     if (this.#bytes >= PART_BYTES) await this.#storePart();
   }
 
-  /** Returns the first `late` later messages, and the listed messages that none of them replaced. */
+  /**
+   * Returns the sequences of the listed messages and of the first `lateCount` late messages, except messages that a
+   * later one has replaced.
+   */
   #present(lateCount: number): SequenceList {
     const late = this.#late.slice(0, lateCount);
     const { sequences, subjects } = this.#listed ?? { sequences: this.#known, subjects: [] };
@@ -219,8 +235,8 @@ export class StreamCapture {
   }
 
   /**
-   * By hash of the subject: how many of its oldest messages later ones have replaced. Among millions of subjects, two
-   * hashes collide less than once in 10,000 backups.
+   * Returns the number of replaced messages of each subject, by the hash of the subject. The replaced messages are
+   * the oldest. Among millions of subjects, two hashes collide less than once in 10,000 backups.
    */
   #surplus(late: readonly Late[], listed: readonly number[]): Map<number, number> {
     const { max_msgs_per_subject: each, discard } = this.info.config;
@@ -243,14 +259,15 @@ export class StreamCapture {
     return surplus;
   }
 
-  /** The most messages of which an exact list is made at the moment of the backup. */
+  /** Maximum number of messages for an exact list at the moment of the backup. */
   get #listedMax(): number {
     return this.info.config.allow_direct ? LISTED_AT_MOMENT_MAX : LISTED_BY_LEADER_MAX;
   }
 
   /**
-   * Lists all messages of the leader, and perhaps some that it removed a moment before: any replica answers, and it may
-   * lag. Undefined where it lacks a message of the leader, or where a new one came meanwhile, such as a lease.
+   * Lists all messages of the stream. Any replica may answer and may lag behind, so the list may contain messages
+   * that the leader has just removed. Returns undefined if the replica lacks a message of the leader, or if a new
+   * message, such as a lease, arrived during the listing.
    */
   async #stillThere(): Promise<SequenceList | undefined> {
     const present = new SequenceList();
@@ -260,7 +277,8 @@ export class StreamCapture {
       if (!this.#known.has(sequence) && !late.has(sequence)) throw this.#gap(sequence);
       present.push(sequence);
     }
-    // A replica gets messages in their order. So it lacks none if the leader has no later one.
+    // A replica receives messages in the order of the stream. If the leader has no message after the replica's last
+    // one, the replica lacks no message.
     const later = await this.#bus.readNextOfLeader(this.name, ">", present.last + 1);
     return later === undefined ? present : undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * Makes a backup while the platform runs. Reading has no time limit. At its end all writes pause for some milliseconds,
- * so that the backup captures all streams at one moment.
+ * Makes a backup while the platform runs. Most messages are read without a time limit. At the end, all writes pause
+ * for some milliseconds, so that the backup captures all streams at the same moment.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
@@ -19,24 +19,29 @@ import { version } from "../../version.ts";
 import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
-/** Streams that a backup omits: their data may be lost at any time, or they hold no data. */
+/** Streams that a backup omits, because they hold data that may be lost at any time, or no data. */
 const LEFT_OUT: ReadonlySet<string> = new Set([...LOSABLE_STREAMS, STREAMS.kept, RESTORE_MARK]);
 /**
- * Streams that may change at the moment of the backup. Processes write their messages before a state names them and
- * remove them afterwards, or tolerate duplicates. Nobody may write to any other stream at that moment.
+ * Streams that may change at the moment of the backup. Processes write their messages before a state names the
+ * messages, and remove the messages later, or tolerate duplicates. Nobody may write to any other stream at that
+ * moment.
  */
 const LOOSE: ReadonlySet<string> = new Set([
   ...[STREAMS.tasks, STREAMS.dead, STREAMS.crawl, STREAMS.packs, STREAMS.apps, STREAMS.appLogs],
   STREAMS.renderJobs,
 ]);
 
-/** The server waits 4 seconds for the leaders of all streams before it answers. */
+/** Timeout for the list of all streams: the server waits up to 4 seconds for the leaders of the streams. */
 const LIST_MS_MAX = 10_000;
-/** Passes of reading on before the pause: the fewer messages are left, the shorter it is. */
+/**
+ * Maximum number of passes that read new messages before the pause. The fewer messages are left, the shorter the
+ * pause is.
+ */
 const PASSES_MAX = 20;
 const LEFT_MAX = 50;
 /**
- * Limits the attempts to find a moment without writes. A process without a connection to the bus can miss the pause.
+ * Maximum number of pauses, until one of them has no writes. A process without a connection to the bus does not
+ * receive the pause and may write.
  */
 const HOLDS_MAX = 40;
 const BETWEEN_HOLDS_MS = 250;
@@ -44,14 +49,16 @@ const READ_ON_MS = 250;
 
 export interface BackupResult {
   backup: Omit<Backup, "layout">;
-  /** Files and bytes that this backup added to the folder. */
+  /** Bytes of the files that this backup added to the folder. */
   addedBytes: number;
-  /** Duration and number of the pause in which the backup was cut. */
+  /** Duration of the pause in milliseconds, and the number of pauses that were needed. */
   pausedMs: number;
   holds: number;
 }
 
-/** `atMoment` is called at the beginning of each pause; the last of them is the moment of the backup. */
+/**
+ * Takes a backup. `atMoment` is called at the beginning of each pause. The last pause is the moment of the backup.
+ */
 export async function takeBackup(
   bus: Bus,
   folder: BackupFolder,
@@ -67,7 +74,8 @@ export async function takeBackup(
     const before = previous?.streams.find(({ name }) => name === info.config.name);
     captures.push(await StreamCapture.begin(bus, folder, info, before));
   }
-  // Reads blobs first, because they take longest, and the state last, because it changes fastest.
+  // Streams of blobs are read first, because they take longest. Streams of the state are read last, because they
+  // change fastest.
   for (const capture of captures) await capture.readOn();
   await readUntilFew(captures);
   await listAll(captures);
@@ -88,8 +96,9 @@ export async function takeBackup(
 const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
 
 /**
- * The streams to back up. Those of the state come last, since they change fastest. Rejects where a stream has no leader:
- * the list of the bus lacks it, and only the names show that it exists.
+ * Returns the streams to back up. The streams of the state come last, because they change fastest. Rejects if a
+ * stream has no leader: such a stream is missing in the bus's list of streams, and only the list of names contains
+ * it.
  */
 async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
   const leaderless = new Set<string>();
@@ -120,8 +129,8 @@ async function readUntilFew(captures: readonly StreamCapture[]): Promise<void> {
 }
 
 /**
- * Lists one stream after another, and keeps reading the other streams. The marker of a removed row exists for only 10
- * seconds, and a capture that misses the marker would keep the row.
+ * Lists one stream after another, and meanwhile continues to read the other streams. This must be fast enough: the
+ * marker of a removed row exists for only 10 seconds, and a backup without the marker would contain the removed row.
  */
 async function listAll(captures: readonly StreamCapture[]): Promise<void> {
   const listed = new AbortController();
@@ -140,7 +149,7 @@ async function listAll(captures: readonly StreamCapture[]): Promise<void> {
   }
 }
 
-/** Pauses all writes and settles the captures. Retries until nobody wrote in between. */
+/** Pauses all writes and settles all captures. Repeats this until no write happened during the pause. */
 async function cutAtOneMoment(
   bus: Bus,
   captures: readonly StreamCapture[],
@@ -170,9 +179,9 @@ async function cutAtOneMoment(
 }
 
 /**
- * Captures the remaining messages and returns true if all captures belong to one moment. This holds if states,
- * journals, mail and logs of agents did not change from the first capture to the last. The content of every other
- * stream then belongs to exactly these states.
+ * Settles all captures. Returns true if all of them belong to the same moment: states, journals, mail and logs of
+ * agents did not change from the first capture to the last. The content of every other stream then belongs to exactly
+ * these states.
  */
 async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
   const states = captures.filter(({ name }) => isState(name));

@@ -161,7 +161,7 @@ async function declare(urls: readonly string[], replicas: number): Promise<void>
   await bus.close();
 }
 
-/** A server of the bus of this version, as far as its greeting and pings go. */
+/** Starts a fake bus server of a given version. It implements only the greeting and pings. */
 function answerAs(version: string) {
   return (socket: Socket) => {
     const greeting = {

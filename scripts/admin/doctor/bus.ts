@@ -1,4 +1,4 @@
-/** Looks at the bus: whether it answers, its version, and whether its user may do what Trunkline does. */
+/** Checks the bus: whether it answers, its version, and whether its user has the permissions that Trunkline needs. */
 import { withoutPasswords } from "../../../actors/runtime/bus/bus-address.ts";
 import { findNatsServer, isNatsServerSupported, NATS_SERVER_MIN } from "../../tools.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
@@ -30,7 +30,7 @@ function missingBus({ config }: DoctorContext, found: string): Finding {
   return { level: "failure", about: "bus", found, wanted: "a bus that answers", mend };
 }
 
-/** Looks for the program of the embedded bus. */
+/** Checks that the program of the embedded bus exists. */
 function serverFinding(): Finding {
   const wanted = `${NATS_SERVER_MIN} or newer`;
   try {

@@ -77,7 +77,7 @@ describe("doctor's check of certificates", function () {
   });
 });
 
-/** Formats a time as certificates do. */
+/** Formats the time in `days` days as certificates do. */
 function inDays(days: number): string {
   const at = new Date(Date.now() + days * 86_400_000).toISOString();
   return `${at.slice(2, 19).replace(/[-:T]/g, "")}Z`;

@@ -1,4 +1,4 @@
-/** Looks at the certificates of the public URL, of apps, of the bus, and of the file for imports. */
+/** Checks the certificates of the public URL, of apps and of the bus, and the file of authorities for imports. */
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,10 @@ import type { BusTls } from "../../../actors/runtime/bus/bus-tls.ts";
 import { type DoctorContext, type Finding, good, type Level } from "./check.ts";
 
 const DAY_MS = 86_400_000;
-/** Renewals by ACME come 30 days before the end, so one that is this close has failed. */
+/**
+ * A certificate with fewer days left is a warning. ACME clients renew 30 days before the expiry, so a renewal must
+ * have failed.
+ */
 const DAYS_LEFT_MIN = 14;
 const CONNECT_MS_MAX = 5_000;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
@@ -20,7 +23,7 @@ interface Place {
   about: string;
   host: string;
   port: number;
-  /** Whether the server speaks the protocol of NATS, which turns to TLS after its first line. */
+  /** True for a server of NATS: it sends its first line in plain text, and TLS begins after this line. */
   isBus: boolean;
   /** Files for TLS to the bus. */
   tls?: BusTls;
@@ -41,7 +44,7 @@ export async function checkCertificates({
   return [...served, ...files.flatMap((file) => fileFindings(file, now))];
 }
 
-/** Each app has two labels below the domain of apps, which need a wildcard of their own. */
+/** The host of an app has two labels below the domain of apps, so the certificate needs a wildcard for this level. */
 function publicPlaces({ publicUrl, appsDomain }: DoctorContext["config"]): Place[] {
   const url = new URL(publicUrl);
   if (url.protocol !== "https:") return [];
@@ -77,7 +80,7 @@ async function servedFinding(place: Place, now: number): Promise<Finding> {
     if (place.isBus) await once(socket, "data", { signal });
     const secure = await handshake(socket, place, signal);
     const certificate = secure.getPeerCertificate();
-    // Node has a code here in place of the error.
+    // At run time, Node sets this property to an error code (a string), not to an Error.
     const problem: unknown = secure.authorizationError;
     return judge({ about, certificate, problem, now, isBus: place.isBus });
   } catch (error) {
@@ -152,8 +155,8 @@ function expiryFinding({
 }
 
 /**
- * An expired authority for imports affects only the hosts of imports; an expired authority of the bus affects every
- * process.
+ * Checks the expiry of certificate authorities in files. An expired authority for imports affects only the hosts of
+ * imports. An expired authority of the bus affects every process.
  */
 function fileFindings(
   { setting: about, path, expired }: { setting: string; path: string | undefined; expired: Level },

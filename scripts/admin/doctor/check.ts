@@ -1,44 +1,44 @@
-/** The shape of a check of `trunkline admin doctor`, and the run of all of them beside each other. */
+/** The types of a check of `trunkline admin doctor`, and the function that runs all checks in parallel. */
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { type Clock, systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { within } from "../../../actors/runtime/lib/time-limit.ts";
 import type { Config } from "../../config.ts";
 
-/** `failure`: service stops, or does not start. `warning`: something does not work, or will not for long. */
+/** `failure`: the service stops or does not start. `warning`: a part does not work, or will soon stop working. */
 export const LEVELS = ["good", "warning", "failure"] as const;
 export type Level = (typeof LEVELS)[number];
 
 export interface Finding {
   level: Level;
-  /** The thing that was looked at, such as "disk speed". */
+  /** The checked thing, such as "disk speed". */
   about: string;
   found: string;
   wanted: string;
-  /** The command or the setting that mends it; absent where nothing is to mend. */
+  /** The command or setting that fixes the problem. Absent if there is nothing to fix. */
   mend?: string;
 }
 
 export interface DoctorContext {
   config: Config;
-  /** The site for the checks of DNS and egress. */
+  /** The site that the checks of DNS and egress use. */
   site: URL;
   clock: Clock;
-  /** A connection for all checks; undefined where the bus does not answer, which the check of the bus reports. */
+  /** A connection for all checks. Undefined if the bus does not answer; the check of the bus reports this. */
   bus: Promise<Bus | undefined>;
-  /** The reason why there is no connection. */
+  /** The reason why there is no connection to the bus. */
   busProblem: Promise<string | undefined>;
 }
 
 export interface Check {
   /** The subject of the check, such as "disk". */
   name: string;
-  /** A check that takes longer counts as this finding. */
+  /** Timeout of the check. If it takes longer, `late` is its finding. */
   timeMs: number;
   late: Level;
   run(context: DoctorContext): Promise<readonly Finding[]>;
 }
 
-/** Runs all checks beside each other, each within its time. Returns the findings in the order of the checks. */
+/** Runs all checks in parallel, each with its own timeout. Returns the findings in the order of the checks. */
 export async function runChecks(
   checks: readonly Check[],
   context: DoctorContext,

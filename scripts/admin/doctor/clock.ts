@@ -2,13 +2,13 @@
 import { parseJson } from "../../../schemas/parse-json.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
 
-/** Clocks that are set by NTP differ by less. */
+/** Maximum difference without a warning. Clocks that NTP sets differ by less. */
 const WARNING_MS = 1_000;
-/** Signatures of webhooks are refused past it, and tokens end early or late. */
+/** Above this difference, signatures of webhooks are refused, and tokens expire too early or too late. */
 const FAILURE_MS = 300_000;
 export const MEND_CLOCK = "timedatectl set-ntp true";
 
-/** Asks for each stream, because the leaders of streams are on several servers. */
+/** Compares the clock for each stream, because the leaders of the streams run on several servers. */
 export async function checkClock({ bus, clock }: DoctorContext): Promise<readonly Finding[]> {
   const connected = await bus;
   if (connected === undefined) return [];
@@ -28,7 +28,10 @@ export async function checkClock({ bus, clock }: DoctorContext): Promise<readonl
   return names.length === 0 ? [] : [findingOf(worst, "the bus")];
 }
 
-/** Judges the difference to another clock. The answer's own way counts as no difference. */
+/**
+ * Turns the measured difference to another clock into a finding. First subtracts the part that the network delay of
+ * the reply may explain.
+ */
 export function findingOf(
   { offsetMs, toleranceMs }: { offsetMs: number; toleranceMs: number },
   other: string,

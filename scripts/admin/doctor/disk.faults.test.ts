@@ -66,7 +66,7 @@ describe("doctor's check of the disk", function () {
   });
 });
 
-/** Mounts a tmpfs there until it is disposed of; undefined where this user may not mount. */
+/** Mounts a tmpfs at the folder until it is disposed. Returns undefined if this user may not mount. */
 function mountTmpfs(folder: string, options: string): AsyncDisposable | undefined {
   const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", options, "none", folder]).status === 0;
   if (!mounted) return undefined;

@@ -1,14 +1,17 @@
-/** Looks at the disk of the data folder: whether it can be written, its room, and how fast it syncs. */
+/** Checks the disk of the data folder: whether it is writable, its free space, and the speed of its syncs. */
 import { randomUUID } from "node:crypto";
 import { access, constants, open, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DISK_BYTES_MIN, DISK_WRITES_STOP_BYTES } from "../../disk-room.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
 
-/** Less room will soon be none: a day of crawls fills it. */
+/** Warns below this free space: the crawls of one day could fill it. */
 const ROOM_WARNING_BYTES = 2_000_000_000;
 const INODES_WARNING = 10_000;
-/** Each commit waits for one sync. A local disk with a cache takes below 5 ms. */
+/**
+ * Warns if a sync takes longer, because each commit waits for one sync. A local disk with a write cache takes less
+ * than 5 ms.
+ */
 const SYNC_WARNING_MS = 20;
 const SYNCS = 15;
 const SYNC_TOTAL_MS_MAX = 5_000;
@@ -17,7 +20,10 @@ const MB = 1_000_000;
 const MEND_ROOM =
   "delete what is not needed there, or set TRUNKLINE_DATA to a folder on a larger disk";
 
-/** The disk of an outside bus is on other machines. There, the data folder holds caches and credentials alone. */
+/**
+ * With an outside bus, the data is on the disks of other machines, and the data folder contains only caches and
+ * credentials.
+ */
 export async function checkDisk({ config }: DoctorContext): Promise<readonly Finding[]> {
   const { dataDir, natsUrl } = config;
   const folder = await existingFolder(dataDir);
@@ -73,7 +79,7 @@ async function roomFinding(folder: string, isEmbedded: boolean): Promise<Finding
   return good(about, found, `at least ${inMb(ROOM_WARNING_BYTES)} free`);
 }
 
-/** Writes a page and syncs it, several times, as the bus does for each commit. */
+/** Writes and syncs a page several times, as the bus does for each commit, and measures the time. */
 async function syncFinding(folder: string, isEmbedded: boolean): Promise<Finding> {
   const times: number[] = [];
   const path = join(folder, `doctor-${randomUUID()}`);
@@ -98,7 +104,7 @@ async function syncFinding(folder: string, isEmbedded: boolean): Promise<Finding
   return { level: "warning", about, found, wanted, mend };
 }
 
-/** Returns the folder, or the nearest one above it that exists: the first start makes the rest. */
+/** Returns the folder, or its nearest existing parent folder: the first start creates the missing folders. */
 async function existingFolder(folder: string): Promise<string> {
   const found = await stat(folder).catch(() => undefined);
   return found || dirname(folder) === folder ? folder : await existingFolder(dirname(folder));

@@ -1,14 +1,16 @@
-/** Looks at the limits of the system: open files, namespaces for Chromium's sandbox, shared memory, processes. */
+/**
+ * Checks the limits of the operating system: open files, namespaces for Chromium's sandbox, shared memory, processes.
+ */
 import { readFileSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import type { Config } from "../../config.ts";
 import { type DoctorContext, type Finding, good, type Level } from "./check.ts";
 
-/** Each connection and each agent that is open takes descriptors. */
+/** Warns below this limit of open files. Each connection and each open agent uses file descriptors. */
 const FILES_WARNING = 65_536;
-/** Below it a platform without load reaches the limit. */
+/** Below this limit, even a platform without load runs out of file descriptors. */
 const FILES_FAILURE = 512;
-/** Chromium draws in shared memory, and databases of agents are in it while they are open. */
+/** Minimum size of shared memory: Chromium draws in it, and the databases of open agents are in it. */
 const SHARED_MEMORY_BYTES = 512 * 1024 ** 2;
 const MEMORY_BYTES = 2_000_000_000;
 const MB = 1_000_000;
@@ -22,7 +24,7 @@ interface KernelSetting {
   level: Level;
 }
 
-/** A file that does not exist belongs to another kernel, which has no such limit. */
+/** A setting whose file does not exist is skipped: this kernel has no such limit. */
 const KERNEL_SETTINGS: readonly KernelSetting[] = [
   {
     path: "/proc/sys/kernel/unprivileged_userns_clone",
@@ -89,7 +91,7 @@ export async function checkKernel({ config }: DoctorContext): Promise<readonly F
   return findings.length > 0 ? findings : [good("kernel settings", "all as wanted", "")];
 }
 
-/** Returns the setting if it is not as wanted. The word `max` has no limit. */
+/** Returns a finding if the kernel's setting has a wrong value. The value `max` means no limit. */
 function settingFinding({ path, isGood, wanted, mend, level }: KernelSetting): Finding[] {
   const found = readText(path)?.trim();
   if (found === undefined || found === "max" || isGood(Number(found))) return [];

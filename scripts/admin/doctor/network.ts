@@ -1,4 +1,7 @@
-/** Looks at the way to the internet: name servers, and a site through the guard that pages and crawls use. */
+/**
+ * Checks the access to the internet: the name servers, and one site through the egress guard that pages and crawls
+ * use.
+ */
 import { getServers } from "node:dns";
 import { Resolver } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -12,10 +15,10 @@ const DNS_TRY_MS = 3_000;
 const SITE_MS_MAX = 8_000;
 /** A Date header has whole seconds. */
 const DATE_TOLERANCE_MS = 1_000;
-/** Answers by which a server shows that it works, though it has no address for this name. */
+/** Error codes that show a working name server: it answered that the name has no address. */
 const DNS_ANSWERS = new Set(["ENOTFOUND", "ENODATA"]);
 
-/** Asks each name server by itself: one that is silent delays every lookup. */
+/** Queries each name server separately, because one server that does not answer delays every lookup. */
 export async function checkDns({ config, site }: DoctorContext): Promise<readonly Finding[]> {
   // An address needs no server.
   const name = isIP(site.hostname) === 0 ? site.hostname : "example.com";
@@ -44,7 +47,7 @@ async function dnsFinding(server: string, name: string, isSetting: boolean): Pro
   return good(about, `an answer after ${Math.round(performance.now() - startedAt)} ms`, wanted);
 }
 
-/** Fetches the site. Its Date header shows the time of the internet. */
+/** Fetches the site, and compares its Date header with this machine's clock. */
 export async function checkEgress({
   config,
   site,

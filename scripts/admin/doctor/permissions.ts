@@ -1,4 +1,6 @@
-/** Checks the users of the bus: whether they have the rights of their roles, and whether each role has its own user. */
+/**
+ * Checks the users of the bus: whether each has the permissions of its roles, and whether each role has its own user.
+ */
 import { setImmediate as turn } from "node:timers/promises";
 import { headers, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
@@ -10,7 +12,7 @@ import { type Finding, good } from "./check.ts";
 
 /** A subject that no role needs. */
 const EVERYTHING = "doctor.everything";
-/** Requests that change nothing, whatever their subject ends with. */
+/** Requests that change nothing, whatever the last tokens of their subjects are. */
 const HARMLESS =
   /^\$JS\.API\.(INFO|STREAM\.(NAMES|LIST|INFO)|CONSUMER\.(LIST|INFO)|STREAM\.MSG\.GET|DIRECT\.GET)\b/;
 
@@ -52,7 +54,10 @@ async function findingsOf(
   ];
 }
 
-/** Tries each subject. The server reports refusals before it answers a ping that comes later. */
+/**
+ * Publishes and subscribes to each subject to find refused ones. The server reports refusals before it answers a
+ * later ping.
+ */
 async function refusedSubjects(
   connection: NatsConnection,
   roles: readonly BusUserName[],
@@ -65,7 +70,7 @@ async function refusedSubjects(
   for (const subject of new Set(read.map(nobodysSubject))) {
     connection.subscribe(subject, { callback: () => {} });
   }
-  // No stream has this name, so no stream stores these messages.
+  // This header names a stream that does not exist, so no stream stores the messages.
   const nowhere = headers();
   nowhere.set("Nats-Expected-Stream", "doctor");
   const written = permissions.flatMap(({ publish }) => publish.allow.filter(isHarmless));
@@ -77,11 +82,14 @@ async function refusedSubjects(
   return refused;
 }
 
-/** Skips subjects without a wildcard: a message on such a subject would reach a role, and some requests remove data. */
+/**
+ * Returns true if the check may use the subject. A message to a subject without a wildcard would reach a role. Of the
+ * requests to JetStream (`$JS.`), some remove data, so only harmless ones are used.
+ */
 const isHarmless = (subject: string) =>
   subject.startsWith("$JS.") ? HARMLESS.test(subject) : /[*>]/.test(subject);
 
-/** No host, lane or stream has this name. */
+/** Replaces the wildcards of a subject by a name that no host, lane or stream has. */
 const nobodysSubject = (subject: string) => subject.replaceAll(/(?<=^|\.)[*>](?=\.|$)/g, "doctor");
 
 async function collectRefusals(connection: NatsConnection, refused: Set<string>): Promise<void> {

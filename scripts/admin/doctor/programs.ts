@@ -1,4 +1,4 @@
-/** Looks at the programs that do the work: Chromium prints a page, and git is new enough. */
+/** Checks the external programs: whether Chromium can print a page, and whether git is new enough. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import puppeteer from "puppeteer-core";
@@ -6,7 +6,9 @@ import { Chromium } from "../../../actors/rendering/lib/browser/chromium.ts";
 import { findChromium, findGit, GIT_MIN } from "../../tools.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
 
-/** Starts Chromium as the role `browser` does: in its sandbox, and as `nobody` where this user is root. */
+/**
+ * Starts Chromium as the role `browser` does: in its sandbox, and as the user `nobody` if this process runs as root.
+ */
 export async function checkBrowser({ config }: DoctorContext): Promise<readonly Finding[]> {
   if (!config.roles.includes("browser")) return [];
   const wanted = "a Chromium that prints a page in its sandbox";
@@ -22,7 +24,7 @@ export async function checkBrowser({ config }: DoctorContext): Promise<readonly 
     await orEnded(ended, page.pdf());
     return [good("browser", `${found} at ${executablePath}`, wanted)];
   } catch (error) {
-    // Chromium's last lines have arrived once it has exited.
+    // Waits until Chromium has exited, because only then have its last log lines arrived.
     await chromium?.kill();
     const found =
       lastLine(chromium?.stderr) ?? (error instanceof Error ? error.message : "nothing");
@@ -32,7 +34,7 @@ export async function checkBrowser({ config }: DoctorContext): Promise<readonly 
   }
 }
 
-/** Rejects as soon as the browser has ended, which its transport may not report. */
+/** Rejects as soon as the browser process has exited, because the browser's transport may not report its exit. */
 async function orEnded<T>(ended: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise: stopped, reject } = Promise.withResolvers<never>();
   const stop = () => reject(new Error("Chromium ended"));

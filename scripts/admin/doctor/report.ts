@@ -1,4 +1,4 @@
-/** Prints the findings of `trunkline admin doctor`: a line each, or all as JSON. */
+/** Prints the findings of `trunkline admin doctor`: one line for each finding, or all findings as JSON. */
 import { printable, printableLines } from "../printable.ts";
 import { type Finding, LEVELS, worstOf } from "./check.ts";
 

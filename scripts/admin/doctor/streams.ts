@@ -1,10 +1,10 @@
-/** Looks at the streams of the bus: their copies, and the room that is left in them. */
+/** Checks the streams of the bus: their replicas and their free space. */
 import { DiscardPolicy } from "@nats-io/jetstream";
 import { LOSABLE_STREAMS } from "../../../schemas/subjects.ts";
 import { readStreams, type StreamFigures } from "../../queues/queues.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
 
-/** The share of a stream's bytes from which it counts as nearly full. */
+/** A stream that has used this share of its byte limit counts as nearly full. */
 const FULL_SHARE = 0.9;
 const MB = 1_000_000;
 
@@ -53,7 +53,7 @@ function copiesFinding({ stream, behind, info }: StreamFigures, replicas: number
   return [{ level: "warning", about, found, wanted, mend }];
 }
 
-/** Judges streams that refuse new messages when they are full. Others drop old ones. */
+/** Checks only streams that refuse new messages when they are full. The other streams drop old messages instead. */
 function roomFinding({ stream, info }: StreamFigures): Finding[] {
   const { max_bytes: max = -1, discard } = info?.config ?? {};
   const bytes = info?.state.bytes ?? 0;

@@ -1,4 +1,4 @@
-/** Senders of signed webhooks, and clients with sockets, for the benchmarks of apps. */
+/** The client side of the app benchmarks: sends signed webhooks and holds sockets. */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { Agent, request as ask } from "node:http";
@@ -14,7 +14,7 @@ export type ClientQuestion =
   | { ask: "close" };
 
 const OPENING = 32;
-/** An agent that has a state greets each socket with frames of its own. */
+/** Number of frames with which a stateful agent greets each new socket. */
 const GREETING_FRAMES = 3;
 const PADDING = "x".repeat(500);
 const agent = new Agent({ keepAlive: true, maxSockets: 256 });
@@ -90,7 +90,7 @@ async function open({ url, paths, count }: QuestionOf<"open">): Promise<number> 
   return sockets.length;
 }
 
-/** From the first request until every socket has every frame; ms. */
+/** Returns the milliseconds from the first request until every socket has received every frame. */
 async function broadcasts({ url, times, inFlight }: QuestionOf<"broadcasts">): Promise<number> {
   const goal = heard + times * sockets.length;
   const startedAt = performance.now();

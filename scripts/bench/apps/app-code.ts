@@ -1,4 +1,7 @@
-/** The app that is measured: as people write one for webhooks, with the frames and sizes of its references. */
+/**
+ * The code of the measured app. It handles webhooks as a typical app does, and sends the same frames as the
+ * references.
+ */
 
 export const BENCH_SECRET = "secret of the benchmark";
 export const ENTITIES = 50;

@@ -1,6 +1,6 @@
 /**
- * The references of apps: plain Express with SQLite, with a JetStream publish, and a bare ws server. `<folder> <nats
- * url>`.
+ * The references for the app benchmarks: Express with SQLite, Express with a JetStream publish, and a plain ws
+ * server. Parameters: `<folder> <nats url>`.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
@@ -71,7 +71,7 @@ answerParent({
   },
 });
 
-/** Verifies the signature as an app on Express does. */
+/** Verifies the webhook's signature, as an app on Express would. */
 function verified(request: Request, response: Response) {
   const body = request.body as Buffer;
   const signed = Buffer.from(request.get("x-hub-signature-256") ?? "");

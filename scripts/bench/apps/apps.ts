@@ -1,4 +1,7 @@
-/** Apps against what one would write without a platform: signed webhooks, broadcasts, cold agents, and idle sockets. */
+/**
+ * Benchmarks of apps against the same programs without a platform: signed webhooks, broadcasts, cold agents, and idle
+ * sockets.
+ */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -93,7 +96,7 @@ const broadcasts = (url: string): ClientQuestion => ({
   ...{ times: BROADCASTS, inFlight: BROADCASTS_IN_FLIGHT },
 });
 
-/** A first answer of an agent that nobody has in memory, beyond that of one that is. */
+/** Measures how much longer the first response of an agent takes if the agent is not in memory than if it is. */
 export const appCold: Benchmark = {
   name: "app-cold",
   async run() {
@@ -130,7 +133,7 @@ export const appCold: Benchmark = {
   },
 };
 
-/** Random, so that it does not compress to nothing. */
+/** Code of an agent with random data, because data that compresses well would be unrealistic. */
 const COLD_CODE = `
 import { randomBytes } from "node:crypto";
 import { Agent, routeAgentRequest } from "trunkline/agents";
@@ -154,7 +157,7 @@ async function timed(action: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** A gateway alone, which holds idle sockets. */
+/** Measures idle sockets at a process that has only the role `gateway`. */
 export const appSockets: Benchmark = {
   name: "app-sockets",
   async run() {
@@ -200,7 +203,7 @@ async function residentMb(pid: number): Promise<number> {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1_024;
 }
 
-/** Ours in one process, and the references in another, with what sends to both. */
+/** Starts Trunkline in one process, the references in another, and a client process that sends to both. */
 class Scene implements AsyncDisposable {
   readonly ours: string;
   readonly reference: string;

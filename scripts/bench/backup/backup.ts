@@ -1,4 +1,7 @@
-/** Backup and restore of packs and state, beside `nats stream backup` and `nats stream restore` of the same streams. */
+/**
+ * Benchmarks backup and restore of packs and state, compared with `nats stream backup` and `nats stream restore` of
+ * the same streams.
+ */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
@@ -20,7 +23,10 @@ import type { Benchmark, Figure } from "../benchmark.ts";
 
 const run = promisify(execFile);
 const MB = 1_000_000;
-/** Packs hardly compress. One message is one chunk of a pack. */
+/**
+ * Number of messages in the pack stream. Each contains one chunk of a pack. Their content hardly compresses, as in
+ * real packs.
+ */
 const PACK_MESSAGES = 1_000;
 const PACK_CHUNK_BYTES = 128 * 1024;
 /** Values of actors are JSON. */
@@ -111,7 +117,7 @@ async function fill(bus: Bus): Promise<number> {
   return bytes;
 }
 
-/** Publishes messages, some at a time, each until it is stored. */
+/** Publishes messages, a limited number in parallel. Each waits until the server has stored it. */
 async function publish(
   bus: Bus,
   count: number,

@@ -1,14 +1,14 @@
-/** Measures how much pace a crawl's hosts lose when the process that schedules them dies. */
+/** Measures how much slower a crawl requests pages of its hosts when the process that schedules them is killed. */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { CrawlScene } from "../../testing/crawl-scene.ts";
 import { CrawlSite } from "../../testing/crawl-site.ts";
 import type { Benchmark } from "../benchmark.ts";
 import { shareOfPace } from "./crawl.ts";
 
-/** Enough jobs that the process that dies surely holds some. */
+/** Number of crawled hosts. It is high enough that the killed process schedules some of them. */
 const HOSTS = 8;
 const REQUESTS = 100;
-/** The death comes in the midst of the hundred. */
+/** Number of requests to a host before the kill, so the kill happens in the middle of the 100 requests. */
 const REQUESTS_BEFORE = 30;
 /** No more than 5 % slower. */
 const SHARE_MIN = 0.952;

@@ -1,6 +1,6 @@
 /**
- * A job that knows 100,000 addresses: what its node weighs, how soon it goes on without it, and what one more address
- * costs.
+ * Measures a crawl job with 100,000 known addresses: the memory of its process, the time until another process
+ * continues it after a kill, and the cost of each additional address.
  */
 import { readFileSync } from "node:fs";
 import { Kvm } from "@nats-io/kv";
@@ -21,7 +21,10 @@ const TIMES = 3;
 const POLL_MS = 20;
 const BUILD_MS_MAX = 120_000;
 const RESUME_MS_MAX = 30_000;
-/** Addresses over which the cost of one is taken, early in a job and late. */
+/**
+ * Numbers of known addresses between which the cost of one address is measured: early in a job (EARLY) and late
+ * (LATE).
+ */
 const EARLY = [1_000, 11_000] as const;
 const LATE = [90_000, 100_000] as const;
 
@@ -34,7 +37,7 @@ interface Measured {
   late: Cost;
 }
 
-/** Milliseconds of one address: elapsed time, and processor time of the node. */
+/** The cost of one address in milliseconds: elapsed time, and processor time of the job's process. */
 interface Cost {
   wallMs: number;
   cpuMs: number;
@@ -81,7 +84,9 @@ export const crawlFrontier: Benchmark = {
   },
 };
 
-/** One job from its start, in processes of their own, until its node is killed and it has gone on. */
+/**
+ * Runs one job in separate processes, kills the job's process, and waits until another process has continued the job.
+ */
 async function measure(): Promise<Measured> {
   await using site = await Child.start("crawl/frontier-site-process");
   await using scene = await CrawlScene.start({ actors: 2 });
@@ -116,7 +121,10 @@ async function measure(): Promise<Measured> {
   }
 }
 
-/** Resolves to undefined while no host has the job: a call waits for a host for a bounded time. */
+/**
+ * Returns the status of the job. Returns undefined while no host has the job: a call waits only for a limited time
+ * for a host.
+ */
 async function statusOf({ actors, id, account }: Job) {
   return await actors.call(crawlJob, id, "get", { account }).catch((error: unknown) => {
     if (error instanceof ActorError && error.code === "unavailable") return undefined;
@@ -131,7 +139,10 @@ interface Job {
   pid: number;
 }
 
-/** Waits until the job knows the first number of addresses, then the second. */
+/**
+ * Waits until the job knows `from` addresses and then `to` addresses. Returns the cost of one address between the
+ * two.
+ */
 async function costOf(job: Job, [from, to]: readonly [number, number]) {
   const first = await reached(from);
   const last = await reached(to);
@@ -153,7 +164,10 @@ async function costOf(job: Job, [from, to]: readonly [number, number]) {
   }
 }
 
-/** The process that has the job: a shard's epoch names its host, and that ends with the pid and a random part. */
+/**
+ * Returns the process id of the job's host. The epoch of the job's shard contains the host's name, which ends with
+ * the process id and a random part.
+ */
 async function nodeOf(bus: Bus, id: string): Promise<number> {
   const state = await new Kvm(bus.connection).open(stateBucket(0));
   const shard = shardOf(addressOf(crawlJob.kind, id));
@@ -163,7 +177,7 @@ async function nodeOf(bus: Bus, id: string): Promise<number> {
   return Number(pid);
 }
 
-/** Returns the resident bytes of a process, current and peak. Linux only. */
+/** Returns the resident memory of a process in bytes, now and at its peak. Linux only. */
 function memoryOf(pid: number): { rssBytes: number; peakBytes: number } {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const bytes = (name: string) =>

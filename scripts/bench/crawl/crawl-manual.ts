@@ -1,5 +1,6 @@
 /**
- * A crawl of real pages, the manual of PostgreSQL: rate, processor time and memory, against those of other crawlers.
+ * Benchmarks a crawl of real pages, the manual of PostgreSQL: compares rate, processor time and memory with other
+ * crawlers.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +17,7 @@ import { type CrawlCost, colly, scrapy } from "./other-crawlers.ts";
 
 /** 1,169 pages of 14 kB. */
 const MANUAL = { package: "postgresql-doc-15", folder: "usr/share/doc/postgresql-doc-15/html" };
-/** After the start its garbage is collected and its first leases are renewed. */
+/** Pause after the start. In it, the start's garbage is collected and the first leases are renewed. */
 const SETTLE_MS = 10_000;
 const POLL_MS = 50;
 const MEMORY_LOOK_MS = 250;
@@ -89,7 +90,7 @@ async function measure(scratch: string): Promise<Figure[]> {
   ];
 }
 
-/** One crawl by our API, and the resources that the instance's processes used meanwhile. */
+/** Runs one crawl through Trunkline's API, and measures the resources that the instance's processes use meanwhile. */
 async function costOf(
   instance: Instance,
   { url, pages }: { url: string; pages: number },

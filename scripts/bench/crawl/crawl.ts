@@ -1,6 +1,6 @@
 /**
- * Crawls of a fast site against Crawlee's, with the same kept of each page; and of many hosts, against what their
- * delays allow.
+ * Benchmarks the crawl of a fast site against Crawlee, with the same data stored of each page. Also compares a crawl
+ * of many hosts with the pace that the delays of the hosts allow.
  */
 import { setTimeout } from "node:timers/promises";
 import type { Arrival } from "../../testing/arrivals.ts";
@@ -12,10 +12,16 @@ import { startCrawlee } from "./crawlee-process.ts";
 import { HOST_PAGES, HOSTS, SITE_PAGES, type SiteFacts } from "./site-facts.ts";
 
 const DELAY_MS = 500;
-/** Pages of the same site. In a browser each page takes both sides ten times as long or more. */
+/**
+ * Number of pages to crawl with a browser. It is lower, because a page in a browser takes both crawlers at least ten
+ * times as long.
+ */
 const RENDERED_PAGES = 100;
 const POLL_MS = 20;
-/** Milliseconds between looks at a crawl that waits for its delays. Looking more often would slow the crawl down. */
+/**
+ * Interval between status requests for a crawl that waits for its delays. More frequent requests would slow the crawl
+ * down.
+ */
 const SLOW_POLL_MS = 250;
 const CRAWL_MS_MAX = 180_000;
 
@@ -75,7 +81,7 @@ export const crawl: Benchmark = {
   },
 };
 
-/** Crawls by the API until the job is completed. */
+/** Runs a crawl through the API and waits until the job is completed. */
 export async function crawlBy(
   instance: Instance,
   request: object,
@@ -99,12 +105,16 @@ export async function crawlBy(
 }
 
 /**
- * Returns the largest possible gaps: one process serves 50 hosts, and may see a request some time after its arrival.
+ * Returns upper bounds of the gaps between requests. One process serves 50 hosts, so it may notice a request some
+ * time after the arrival.
  */
 const gaps = (came: Arrival[]) =>
   came.slice(1).map(({ at }, index) => at - (came[index]?.since ?? Number.NaN));
 
-/** From a host's first request to its last: the time its delays take, by the time it took. */
+/**
+ * Returns the minimum time that the delays between a host's requests require, divided by the measured time from its
+ * first to its last request.
+ */
 export function shareOfPace(times: number[]): number {
   const took = (times.at(-1) ?? 0) - (times[0] ?? 0);
   return ((times.length - 1) * DELAY_MS) / took;

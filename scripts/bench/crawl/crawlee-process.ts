@@ -1,4 +1,4 @@
-/** Crawlee in a process of its own; its packages are installed when a benchmark first asks for them. */
+/** Runs Crawlee in its own process. Its packages are installed when a benchmark first needs them. */
 import { execFileSync, fork } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ export interface CrawleeRun {
   chromium: string;
 }
 
-/** Starts it; it answers a `CrawleeRun` with pages kept and the milliseconds they took. */
+/** Starts the process. It answers a `CrawleeRun` with the number of stored pages and the elapsed milliseconds. */
 export async function startCrawlee(): Promise<Child> {
   if (!existsSync(join(FOLDER, "node_modules"))) {
     console.error("installing Crawlee for the benchmarks: npm ci in scripts/bench/crawlee");

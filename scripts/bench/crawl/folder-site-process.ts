@@ -1,4 +1,4 @@
-/** A site of the HTML files below a folder, from memory. It asks for no delay. */
+/** A site that serves the HTML files of a folder from memory. Its robots.txt asks for no delay. */
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -1,4 +1,7 @@
-/** A site of 100,000 pages that two sitemaps name, asked for a page every tenth of a second. */
+/**
+ * A site with 100,000 pages, which two sitemaps list. It asks crawlers for a delay of a tenth of a second between
+ * pages.
+ */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { answerParent } from "../answer-parent.ts";
@@ -37,7 +40,7 @@ answerParent({
   },
 });
 
-/** Addresses of the length that real ones have, some 70 characters. */
+/** Returns a sitemap whose addresses have a realistic length, about 70 characters. */
 function sitemapOf(map: number): string {
   const urls = Array.from(
     { length: SITEMAP_PAGES },

@@ -1,4 +1,7 @@
-/** Takes a page's HTML apart into what Markdown of it is to keep, with a parser that the conversion does not use. */
+/**
+ * Extracts from a page's HTML the features that its Markdown should keep. Uses another HTML parser than the
+ * conversion.
+ */
 
 import { parseDocument } from "htmlparser2";
 
@@ -20,7 +23,7 @@ export const COLUMNS = [
 ] as const;
 export type Column = (typeof COLUMNS)[number];
 
-/** How often each text occurs, by column. */
+/** For each column (sort of feature), the number of occurrences of each text. */
 export type Features = Record<Column, Map<string, number>>;
 
 export function featuresOf(html: string): Features {
@@ -40,12 +43,13 @@ export function featuresOf(html: string): Features {
 
   function take(node: Element): void {
     const { name, attribs } = node;
-    // Permalinks and the mark of a definition are no text.
+    // Removes the characters of permalinks (¶) and the mark of a definition (::), because they are not text of the
+    // page.
     const text = textOf(node)
       .replace(/[\s¶]+(?:: )?/g, " ")
       .trim();
     if (name === "pre") {
-      // A line break right after the tag is none, and one at the end may be missing.
+      // A line break directly after the tag does not belong to the code. A line break at the end may be missing.
       const code = textOf(node).replace(/^\n/, "").replace(/\n*$/, "\n");
       count(features.pre, code);
       if (isMarked(node)) count(features.languages, code);
@@ -60,7 +64,10 @@ export function featuresOf(html: string): Features {
   }
 }
 
-/** The share of all texts of a column that the Markdown's own has, too. */
+/**
+ * Returns the share of a column's texts that the Markdown has kept. `read` are the features of the converted
+ * Markdown.
+ */
 export function shareKept(column: Column, wanted: Features[], read: Features[]): number {
   let all = 0;
   let kept = 0;
@@ -87,7 +94,7 @@ function textOf(node: Document | Element): string {
     .join("");
 }
 
-/** Cells of a table without a head lay a page out. */
+/** Returns true if the cell's table has header cells. A table without them is only page layout. */
 function isOfValues(cell: Element): boolean {
   const row = cell.parent;
   const group = row?.parent;
@@ -102,7 +109,10 @@ function hasHead(node: Document | Node): boolean {
   );
 }
 
-/** A highlighter left the language of a block on it, in it or around it. */
+/**
+ * Returns true if a highlighter has marked the language of the code block: in a class of the block, of an element
+ * around it, or of an element in it.
+ */
 function isMarked(pre: Element): boolean {
   const around = [pre, pre.parent, pre.parent?.parent, ...pre.children];
   return around.some(

@@ -1,5 +1,6 @@
 /**
- * Measures how much of real pages Markdown keeps, beside other engines: reads it back and compares it with the page.
+ * Measures how much of real pages the Markdown of Trunkline and of other engines keeps. Converts the Markdown back to
+ * HTML and compares it with the original page.
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -11,13 +12,13 @@ import { unpackDebian } from "../unpack-debian.ts";
 import { COLUMNS, type Column, featuresOf, shareKept } from "./markdown-features.ts";
 
 const FOLDER = join(import.meta.dirname, "markdown");
-/** Pages of the documentation, evenly spread. */
+/** Number of pages to measure, evenly distributed over the documentation. */
 const PAGES = 50;
-/** Some engines take the square of a page's length. */
+/** Maximum length of a page, because the time of some engines grows with the square of the length. */
 const PAGE_CHARS_MAX = 300_000;
 const PACKAGES = ["markdownify==1.2.3", "html2text==2025.4.15", "markitdown==0.1.9"];
 
-/** Python's own documentation: every kind of code, tables, definitions, links around code. */
+/** Python's documentation. It contains every kind of code, tables, definitions, and links around code. */
 const DOCUMENTATION = { package: "python3.11-doc", folder: "usr/share/doc/python3.11/html" };
 
 type Converted = Record<string, string[]>;

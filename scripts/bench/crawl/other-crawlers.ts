@@ -1,4 +1,4 @@
-/** Runs other crawlers, each in its own process that stores the same data of each page as Trunkline. */
+/** Runs other crawlers. Each runs in its own process and stores the same data of each page as Trunkline. */
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ const SCRAPY = "2.19.0";
 
 export interface CrawlCost extends Crawled {
   cpuMs: number;
-  /** The most memory that its process had resident. */
+  /** The peak resident memory of the crawler's process. */
   peakBytes: number;
 }
 
@@ -20,13 +20,13 @@ interface CrawlTask {
   url: string;
   /** The limit of pages. */
   pages: number;
-  /** The output file for the pages, as lines of JSON. */
+  /** Path of the output file, with one page per line as JSON. */
   output: string;
 }
 
 export type Crawler = (task: CrawlTask) => Promise<CrawlCost>;
 
-/** Builds the crawler of a Go library. Returns undefined if Go is missing. */
+/** Builds the Go program of the crawler Colly. Returns undefined if Go is missing. */
 export async function colly(): Promise<Crawler | undefined> {
   const version = "2.3.0";
   // As seen from the folder of goTool.
@@ -37,7 +37,7 @@ export async function colly(): Promise<Crawler | undefined> {
   return program === undefined ? undefined : (task) => costOf(program, [], task);
 }
 
-/** Installs the crawler of a Python library. Returns undefined if Python or the library is not available. */
+/** Installs the Python crawler Scrapy. Returns undefined if Python or Scrapy is not available. */
 export function scrapy(): Crawler | undefined {
   const environment = join(TOOLS, `bench-scrapy-${SCRAPY}`);
   const python = join(environment, "bin/python");

@@ -1,4 +1,4 @@
-/** The sites of the crawl benchmarks, and the requests that they received. */
+/** Facts about the sites of the crawl benchmarks: their addresses, and the requests that they received. */
 import type { Arrival } from "../../testing/arrivals.ts";
 
 export const SITE_PAGES = 500;
@@ -6,10 +6,13 @@ export const HOSTS = 50;
 export const HOST_PAGES = 20;
 
 export interface SiteFacts {
-  /** The large site's first page, and one that links to every host's first page. */
+  /** `site` is the first page of the large site. `hosts` is a page that links to the first page of every host. */
   site: string;
   hosts: string;
-  /** Requests served since the last question, and of each host when its requests came. */
+  /**
+   * `served` is the number of requests since the last question. `arrivals` has the arrival times of the requests of
+   * each host.
+   */
   served: number;
   arrivals: Arrival[][];
 }

@@ -1,4 +1,7 @@
-/** Sites to crawl: one of 500 pages that asks for no delay, and 50 hosts of 20 pages that keep the usual one. */
+/**
+ * The sites to crawl: one site with 500 pages that asks for no delay, and 50 hosts with 20 pages each that have the
+ * usual delay.
+ */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type Arrival, Arrivals } from "../../testing/arrivals.ts";
@@ -72,7 +75,10 @@ function answer(
   response.end(`${head}<p>${filler}</p></body></html>`);
 }
 
-/** A tree of which every page has ten children, with ten more links across it. */
+/**
+ * Returns the links of a page. The pages form a tree in which every page has ten children, and each page has ten more
+ * links across the tree.
+ */
 function siteLinks(path: string): string[] {
   const page = Number(path.slice(1));
   const children = numbers(10).map((index) => page * 10 + index + 1);

@@ -1,6 +1,6 @@
 /**
- * One connection that posts forms and keeps itself open. It costs a tenth of `fetch`, so that the measured rate is the
- * server's and not the client's.
+ * A keep-alive connection that posts forms. It costs a tenth of `fetch`, so that the measured rate is that of the
+ * server and not that of the client.
  */
 import { connect, type Socket } from "node:net";
 

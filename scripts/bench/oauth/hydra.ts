@@ -1,6 +1,6 @@
 /**
  * Ory Hydra as the reference for the authorization server. Hydra syncs its SQLite file at each commit, as Trunkline
- * syncs its store. HYDRA names the program; docs/benchmarks.md explains how to build it.
+ * syncs its store. The variable HYDRA names the program; docs/benchmarks.md explains how to build it.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -57,7 +57,7 @@ export class Hydra implements AsyncDisposable {
     process.once("exit", () => this.#process.kill("SIGKILL"));
   }
 
-  /** Returns the Authorization header of a new client. */
+  /** Registers a client, and returns its id and its Authorization header. */
   async makeClient(): Promise<{ clientId: string; basic: string }> {
     const { client_id, client_secret } = await this.#admin("POST", "clients", {
       grant_types: ["authorization_code", "refresh_token"],
@@ -70,7 +70,10 @@ export class Hydra implements AsyncDisposable {
     return { clientId: String(client_id), basic: `Basic ${basic}` };
   }
 
-  /** Returns the code of a person who signs in and consents. */
+  /**
+   * Runs the flow of a person who signs in and consents. Returns the response's parameters, with the authorization
+   * code.
+   */
   async openGrant(clientId: string): Promise<Record<string, string>> {
     const cookies = new Map<string, string>();
     const query = new URLSearchParams({
@@ -126,7 +129,7 @@ export class Hydra implements AsyncDisposable {
   }
 }
 
-/** Follows one step of the flow, as a browser does with its cookies. */
+/** Sends one request of the flow as a browser does, with cookies. Returns the redirect's target. */
 async function redirectOf(url: string | URL, cookies: Map<string, string>): Promise<URL> {
   const cookie = [...cookies].map((pair) => pair.join("=")).join("; ");
   const answer = await fetch(url, { redirect: "manual", headers: { cookie } });

@@ -1,6 +1,7 @@
 /**
- * Introspections and refreshes of many grants at once, beside those of Ory Hydra where HYDRA names it; and what an
- * OAuth access token adds to a REST call, over a route that checks nothing.
+ * Benchmarks introspections and refreshes of many grants in parallel, compared with Ory Hydra if the variable HYDRA
+ * names it. Also measures the time that an OAuth access token adds to a REST call, compared with a route that checks
+ * nothing.
  */
 import { randomBytes } from "node:crypto";
 import { Person } from "../../../gateway/oauth/testing/oauth-world.ts";
@@ -19,19 +20,23 @@ import { Hydra } from "./hydra.ts";
 
 const IN_FLIGHT = 32;
 /**
- * Enough that a grant is as small as one that is refreshed once an hour, and not one that is refreshed all the time.
+ * Number of grants. With this many, each grant is refreshed only a few times. So it stays as small as in normal use,
+ * where a refresh happens once an hour.
  */
 const GRANTS = 240;
-/** Hydra keeps each token in a row of its own, so its grants do not grow. */
+/**
+ * Number of Hydra's grants. A low number is enough: Hydra stores each token in a separate row, so its grants do not
+ * grow.
+ */
 const HYDRA_GRANTS = 64;
-/** One person's grants to one client are fewer than that. */
+/** Number of grants of one person to one client. It is below the platform's limit. */
 const GRANTS_PER_CLIENT = 40;
 const ROUNDS = 5;
 const ROUND_MS = 2_000;
 const CALLS = 1_000;
 const REDIRECT_URI = "http://127.0.0.1:1/callback";
 
-/** A client's program: what it refreshes with, and what came of it. */
+/** The client of one grant: its credentials, its refresh token, and its latest access token. */
 interface Chain {
   basic: string;
   refresh: string;
@@ -68,7 +73,7 @@ export const oauth: Benchmark = {
       url: hydra.url,
       introspectUrl: hydra.adminUrl,
       introspectPath: "/admin/oauth2/introspect",
-      // Past one, SQLite refuses some of them as locked, and Hydra answers 500.
+      // One refresh at a time: with more, SQLite reports a lock for some of them, and Hydra answers 500.
       refreshesInFlight: 1,
     };
     if (hydra && theirs) await openHydraChains(hydra, theirs);
@@ -136,7 +141,7 @@ function callFigures(calls: Awaited<ReturnType<typeof callsInTurn>>): Figure[] {
   ];
 }
 
-/** Measures one server after the other, again and again; the first time only warms up. */
+/** Measures one server after the other in several rounds. Omits the first round, which only warms up. */
 async function inTurn(
   ours: Server,
   theirs: Server | undefined,
@@ -152,7 +157,7 @@ async function inTurn(
   return loads;
 }
 
-/** Grants as people make them: a sign-in, a consent for each client, and codes. */
+/** Creates grants as people do: a sign-in, a consent for each client, and authorization codes. */
 async function openChains(instance: Instance, server: Server): Promise<void> {
   const { user } = instance.credentials();
   const person = new Person(instance.url);
@@ -208,7 +213,7 @@ async function makeClient(instance: Instance) {
   return ((await answer.json()) as Made).result;
 }
 
-/** In turn, so that no chain is refreshed twice at once. */
+/** Takes each grant out of the queue while it is refreshed, so that no grant is refreshed twice at the same time. */
 function refreshAll({ chains, url, refreshesInFlight }: Server): Promise<Load> {
   return runForms(url, refreshesInFlight, async (connection) => {
     const chain = chains.shift();
@@ -230,7 +235,7 @@ function introspectAll({ chains, introspectUrl, introspectPath }: Server): Promi
   });
 }
 
-/** Opens its own connections, because a server closes those that are idle for seconds. */
+/** Opens new connections for each run, because servers close connections that were idle for some seconds. */
 async function runForms(
   url: string,
   inFlight: number,
@@ -261,9 +266,9 @@ async function takeTokens(
 }
 
 /**
- * One call of each kind in turn, so that all see the machine as it is: by either token to a route that asks no actor
- * for its answer, and to one that asks for no token. What lies between is the check, and all else that the REST API
- * does beside it.
+ * Measures calls to three targets alternately, so that all see the same load of the machine. With an API token and
+ * with an access token, it calls a route that needs no actor for its response. Without a token, it calls /healthz.
+ * The difference is the check of the token and the other work of the REST API.
  */
 async function callsInTurn(instance: Instance, api: string, access: string) {
   const { base_url } = instance.credentials();

@@ -1,4 +1,4 @@
-/** The reference for PDFs: puppeteer in a warm process, with the same browser and the same flags. */
+/** The reference for PDFs: puppeteer in a warm process, with the same browser and the same flags as Trunkline. */
 import puppeteer, { type Browser } from "puppeteer-core";
 import { Chromium } from "../../../actors/rendering/lib/browser/chromium.ts";
 import { findChromium } from "../../tools.ts";
@@ -13,7 +13,7 @@ const browser = await puppeteer.connect({ transport: chromium.transport });
 
 answerParent({
   answer(question) {
-    // Asked by the benchmarks of PDFs alone.
+    // The cast is safe, because only the PDF benchmarks send questions to this process.
     const { page, ...volume } = question as { page: Page; inFlight: number; ms: number };
     return runLoad(volume, () => print(browser, page));
   },
@@ -21,7 +21,7 @@ answerParent({
 });
 
 async function print(browser: Browser, printed: Page): Promise<void> {
-  // The flags name a proxy that does not exist.
+  // Overrides the proxy, because the browser's flags name a proxy that does not exist here.
   const context = await browser.createBrowserContext({ proxyServer: "direct://" });
   try {
     const page = await context.newPage();

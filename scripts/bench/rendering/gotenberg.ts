@@ -1,6 +1,6 @@
 /**
- * Gotenberg as the reference for PDFs, with the browser of Trunkline. GOTENBERG names the program; docs/benchmarks.md
- * explains how to build it.
+ * Gotenberg as the reference for PDFs, with the same browser as Trunkline. The variable GOTENBERG names the program;
+ * docs/benchmarks.md explains how to build it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -23,7 +23,8 @@ export class Gotenberg implements AsyncDisposable {
   static async start(program: string): Promise<Gotenberg> {
     const folder = await mkdtemp(join(tmpdir(), "gotenberg-bench-"));
     const port = await freePort();
-    // Its supervisor ends every Chromium that it sees, so it sees only its own.
+    // Runs Gotenberg in its own process namespace: its supervisor kills every Chromium process that it can see, and
+    // must not see Trunkline's.
     const apart = ["--pid", "--fork", "--mount-proc", "--kill-child", program];
     const settings = ["--chromium-auto-start", "--log-level=error", "--api-timeout=300s"];
     const child = spawn("unshare", [...apart, `--api-port=${port}`, ...settings], {
@@ -35,7 +36,7 @@ export class Gotenberg implements AsyncDisposable {
         TMPDIR: folder,
         CHROMIUM_BIN_PATH: findChromium(),
         CHROMIUM_HYPHEN_DATA_DIR_PATH: folder,
-        // It does not start without these programs, of which none has a part in printing a page.
+        // Gotenberg does not start without these programs, but does not use them to print a page.
         ...{ EXIFTOOL_BIN_PATH: NO_TOOL, PDFCPU_BIN_PATH: NO_TOOL, PDFTK_BIN_PATH: NO_TOOL },
         ...{ QPDF_BIN_PATH: NO_TOOL, PDFENGINES_CONVERT_ENGINES: "" },
         OTEL_TRACES_EXPORTER: "none",
@@ -62,7 +63,7 @@ export class Gotenberg implements AsyncDisposable {
 
   async print(page: { html: string } | { url: string }): Promise<ArrayBuffer> {
     const form = new FormData();
-    // Trunkline and puppeteer do so too, by default.
+    // Trunkline and puppeteer also create tagged PDFs by default.
     form.append("generateTaggedPdf", "true");
     if ("url" in page) form.append("url", page.url);
     else form.append("files", new Blob([page.html], { type: "text/html" }), "index.html");
@@ -75,7 +76,7 @@ export class Gotenberg implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#process.exitCode === null && this.#process.signalCode === null) {
       const exited = once(this.#process, "exit");
-      // `--kill-child` ends all processes of the namespace.
+      // Because of `--kill-child`, this ends all processes of the namespace.
       this.#process.kill("SIGKILL");
       await exited;
     }

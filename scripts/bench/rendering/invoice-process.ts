@@ -1,4 +1,7 @@
-/** Serves the invoice, its style sheet and its picture, which nobody may cache; answers any question with its address. */
+/**
+ * Serves the invoice, its style sheet and its picture, with headers that forbid caching. Answers each question with
+ * the server's address.
+ */
 import { startHttpServer } from "../../testing/loopback-server.ts";
 import { answerParent } from "../answer-parent.ts";
 import { LINKED_INVOICE, PICTURE, STYLE } from "./invoice.ts";

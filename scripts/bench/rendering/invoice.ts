@@ -1,4 +1,7 @@
-/** The page of the rendering benchmarks: an invoice of one page, as one document or with a style sheet and a picture. */
+/**
+ * The page of the rendering benchmarks: an invoice with one page, either as one document or with a separate style
+ * sheet and picture.
+ */
 
 const ROWS = Array.from({ length: 12 }, (_, row) => {
   const price = 17 * (row + 1);

@@ -1,4 +1,7 @@
-/** PDFs through the HTTP API beside Gotenberg and bare puppeteer, and what other calls cost beside each other. */
+/**
+ * Benchmarks PDFs through the HTTP API, compared with Gotenberg and plain puppeteer. Also measures how much other
+ * calls slow down meanwhile.
+ */
 import { setTimeout } from "node:timers/promises";
 import { type Benchmark, type Figure, type Load, median, quantile } from "../benchmark.ts";
 import { Child } from "../child.ts";
@@ -14,14 +17,14 @@ const ROUND_MS = 2_000;
 const FIRST_PDFS = 6;
 const IDLE_SECONDS = 2;
 const LONG_IDLE_MS = 5 * 60_000;
-/** The contexts that are made ahead are used up meanwhile. */
+/** Number of PDFs printed with a warm browser. It is high enough to use up the prepared browser contexts. */
 const WARM_PDFS = 10;
 const POLL_MS = 50;
 
 type Page = { html: string } | { url: string };
 type Volume = { inFlight: number; ms: number };
 
-/** A program that prints PDFs, and the result of one round. */
+/** A program that prints PDFs. Its `run` measures one round. */
 interface Side {
   pid: number;
   run(volume: Volume): Promise<Load>;
@@ -94,7 +97,7 @@ async function measurePdfs(
   return figures;
 }
 
-/** Runs one side after the other, again and again; the first time only warms up. */
+/** Measures the sides one after the other in several rounds. Omits the first round, which only warms up. */
 async function alternate(
   sides: readonly (Side | undefined)[],
   volume: Volume,
@@ -156,7 +159,7 @@ export const renderingCalls: Benchmark = {
   },
 };
 
-/** The first PDF after idle time: after the browser has ended, and where settings keep it. */
+/** Measures the first PDF after idle time in two cases: the idle browser was closed, or the settings keep it open. */
 export const renderingIdle: Benchmark = {
   name: "rendering-idle",
   async run() {
@@ -197,7 +200,7 @@ async function firstOfKept(): Promise<Figure> {
   };
 }
 
-/** A function that prints one PDF and returns its time. */
+/** Returns a function that prints one PDF and returns the elapsed time. */
 function printer(instance: Instance): () => Promise<number> {
   const render = instance.renderer();
   return async () => {

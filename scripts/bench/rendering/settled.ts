@@ -1,11 +1,14 @@
-/** Pages of a corpus as they are taken when they have settled, against bare puppeteer that waits five seconds. */
+/**
+ * Compares pages that Trunkline captures as soon as they have settled with pages that plain puppeteer captures after
+ * five seconds.
+ */
 import { DomUtils, parseDocument } from "htmlparser2";
 import { type Benchmark, type Figure, median } from "../benchmark.ts";
 import { Child } from "../child.ts";
 import { Instance } from "../instance.ts";
 import { CORPUS } from "./corpus/pages.ts";
 
-/** A page as one side took it: its HTML, a PNG in base64, and how long that lasted. */
+/** A page as one side captured it: its HTML, a PNG in base64, and the elapsed time. */
 export interface Taken {
   html: string;
   picture: string;
@@ -64,7 +67,7 @@ export const settled: Benchmark = {
   },
 };
 
-/** Returns the text that a page's HTML shows, with single spaces. */
+/** Returns the visible text of a page's HTML, with single spaces between words. */
 function textOf(html: string): string {
   const document = parseDocument(html);
   const hidden = DomUtils.findAll(({ name }) => HIDDEN.has(name), document.children);

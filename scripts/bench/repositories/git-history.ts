@@ -1,6 +1,6 @@
 /**
- * The repository that git is measured on: 5,000 files, 1,000 commits, and commits after them, each as the body of a
- * push.
+ * The repository of the git benchmarks: 5,000 files, 1,000 commits, and additional commits that are prepared as
+ * bodies of pushes.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,10 @@ const FILES = 5_000;
 const COMMITS = 1_000;
 /** The ref that pushes update. */
 export const REF = "refs/heads/main";
-/** With them the pack of it all has 10 MB: a repository of programs, not a collection of notes. */
+/**
+ * Lines of each file. With this number, the pack of the whole repository has 10 MB, as a repository of source code
+ * has.
+ */
 const FILE_LINES = 100;
 const COMMON_LINES = 1_000;
 
@@ -24,7 +27,10 @@ export class GitHistory {
   readonly base: string;
   readonly pushes: readonly PreparedPush[];
 
-  /** `main` is at the last of the thousand; after it come as many pushes of one commit. */
+  /**
+   * Creates the repository. `main` points at the last of its 1,000 commits. `pushes` is the number of prepared pushes
+   * of one further commit each.
+   */
   static async make(folder: string, pushes: number): Promise<GitHistory> {
     const path = join(folder, "source.git");
     execFileSync("git", ["init", "-q", "--bare", "-b", "main", path]);
@@ -81,7 +87,7 @@ function commitText(commit: number): string {
   }
 }
 
-/** Text that does not pack to nothing. As in sources, some lines stand in many files. */
+/** Returns text that does not compress to almost nothing. As in source code, some lines occur in many files. */
 function contentOf(file: number, commit: number): string {
   return Array.from({ length: FILE_LINES }, (_, line) => {
     const isCommon = (file + line) % 3 === 0;

@@ -1,6 +1,6 @@
 /**
- * The reference of the git benchmark: `git http-backend` behind a plain Node server, as a CGI. `git-http-process
- * <folder of repositories>`.
+ * The reference of the git benchmarks: `git http-backend` as a CGI behind a plain Node server. Call:
+ * `git-http-process <folder of repositories>`.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ answerParent({
   },
 });
 
-/** RFC 3875, as far as git needs it. */
+/** Serves a request through CGI (RFC 3875), with the parts of the standard that git needs. */
 function serve(request: IncomingMessage, response: ServerResponse): void {
   const { pathname, search } = new URL(request.url ?? "/", "http://localhost");
   const { headers, method = "GET" } = request;
@@ -47,7 +47,7 @@ function serve(request: IncomingMessage, response: ServerResponse): void {
       ...(headers["git-protocol"] && { GIT_PROTOCOL: String(headers["git-protocol"]) }),
     },
   });
-  // Git may end before it has read all its input.
+  // Ignores write errors: git may exit before it has read all of its input.
   child.stdin.on("error", () => {});
   request.pipe(child.stdin);
   let head: Buffer | undefined = Buffer.alloc(0);

@@ -1,4 +1,7 @@
-/** Pushes, clones, forks and commits, against `git http-backend` behind a plain Node server, which is not durable. */
+/**
+ * Benchmarks pushes, clones, forks and commits. The reference is `git http-backend` behind a plain Node server, which
+ * does not store durably.
+ */
 import { execFile } from "node:child_process";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,17 +14,17 @@ import { Instance } from "../instance.ts";
 import { GitHistory, REF } from "./git-history.ts";
 
 const PUSHERS = 8;
-/** Pushes of each pusher in a round, and of the single one. */
+/** Number of pushes of each pusher in a round, with one pusher and with several in parallel. */
 const PUSHES = 6;
-/** Clones per round. Few are enough: most of the time is the git client's own, and it varies. */
+/** Number of clones per round. A few are enough, because most of the time is spent in the git client and varies. */
 const CLONES = 3;
-/** Clones of a round that come after a push each: nobody can have kept the answer. */
+/** Number of clones per round that follow directly after a push, so that no cache can contain the response. */
 const CLONES_AFTER_PUSH = 2;
 const FORKS = 20;
 const COMMITS = 40;
 /** One round only warms up. */
 const ROUNDS_ALL = 6;
-/** Between a command's capabilities and its arguments. */
+/** The packet that separates a command's capabilities from its arguments. */
 const DELIMITER = Buffer.from("0001");
 const NAMESPACE = "artifacts/namespaces/bench";
 
@@ -134,9 +137,9 @@ async function measure(folder: string): Promise<Figure[]> {
   await compare("git, full clone", "ms", atMost.same, full, CLONES);
   await compare("git, full clone after a push", "ms", atMost.same, cloneAfterPush);
   await compare("git, clone of depth 1", "ms", atMost.less, shallow, CLONES);
-  // The server's part of the time. The rest is the client's own.
+  // Measures only the server's part of the time. The rest is spent in the git client.
   await compare("git, clone of depth 1, server", "ms", undefined, serve);
-  // No cache holds this answer, so both sides spend nearly all time in git's `pack-objects`.
+  // No cache contains this response, so both sides spend nearly all time in git's `pack-objects`.
   await compare("git, clone of depth 1 after a push, server", "ms", undefined, serveAfterPush);
   await compare("git, first clone of a cold node", "ms", { atMost: 1.5 }, wiped);
 
@@ -207,7 +210,7 @@ async function push({ url, authorization }: Remote, body: Uint8Array<ArrayBuffer
   if (!report.includes(`ok ${REF}`)) throw new Error(`Cannot push: ${report}`);
 }
 
-/** Sends the requests of a clone of depth 1 without a git client (gitprotocol-v2(5)). */
+/** Sends the HTTP requests of a clone with depth 1 without a git client (gitprotocol-v2(5)). */
 async function fetchShallow({ url, authorization }: Remote): Promise<void> {
   const headers = {
     "git-protocol": "version=2",

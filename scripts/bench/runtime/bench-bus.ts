@@ -1,4 +1,6 @@
-/** Private nats-servers with the repository's configuration, its streams, and those the references use. */
+/**
+ * Starts separate nats-servers with the repository's configuration, its streams, and the streams of the references.
+ */
 
 import { StorageType } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -14,10 +16,10 @@ import { MAIL_STREAM } from "./workloads.ts";
 
 const PLACEMENT_POLL_MS = 10;
 
-/** Number of nats-servers, by `--servers`. */
+/** Returns the number of nats-servers, which `--servers` sets. */
 const serverCount = () => Number(process.env.TRUNKLINE_BENCH_SERVERS ?? 1);
 
-/** Picks the target that holds for the number of servers. */
+/** Returns the target that applies to the present number of servers. */
 export const byServers = <T>(targets: { one: T; several: T }): T =>
   serverCount() === 1 ? targets.one : targets.several;
 
@@ -25,7 +27,7 @@ export class BenchBus implements AsyncDisposable {
   readonly url: string;
   readonly #ends = new AsyncDisposableStack();
 
-  /** One server, or as many as `--servers` says, with a copy of each stream on all. */
+  /** Starts one server, or the number that `--servers` sets. Each server has a replica of every stream. */
   static async start(): Promise<BenchBus> {
     const size = serverCount();
     const servers = size === 1 ? await startNats() : await startCluster(size);
@@ -42,7 +44,10 @@ export class BenchBus implements AsyncDisposable {
     return started;
   }
 
-  /** Processor time of the servers so far. They are children of this process; 0 where the system does not tell. */
+  /**
+   * Processor time of the servers until now. The servers are child processes of this process. 0 if the system does
+   * not report it.
+   */
   get serversMs(): number {
     const servers = childrenOf(process.pid)
       .map((pid) => processStat(pid))
@@ -54,7 +59,7 @@ export class BenchBus implements AsyncDisposable {
     this.url = url;
   }
 
-  /** Resolves when the host has the shards that fall to it. */
+  /** Starts a host. Resolves when the host has all shards that placement assigns to it. */
   async startHost(name = "host"): Promise<Child> {
     const host = this.#ends.use(await Child.start("runtime/host-process", this.url, name));
     while (!(await host.ask<HostFacts>("facts")).isComplete) await clock.wait(PLACEMENT_POLL_MS);
@@ -65,7 +70,7 @@ export class BenchBus implements AsyncDisposable {
     return this.#ends.use(await Child.start("runtime/load-process", this.url));
   }
 
-  /** Ends the processes in the reverse order, nats-server last. */
+  /** Ends the processes in the reverse order of their start, nats-server last. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#ends.disposeAsync();
   }

@@ -1,4 +1,4 @@
-/** Two hosts whose actors are all called again and again, while one of them dies, leaves or is joined by a third. */
+/** Two hosts whose actors are called continuously, while one host is killed or leaves, or a third host joins. */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { SHARDS } from "../../../schemas/limits.ts";
 import { type Figure, median, type Target } from "../benchmark.ts";
@@ -37,7 +37,7 @@ export class HostChanges implements AsyncDisposable {
     this.#started = hosts.length;
   }
 
-  /** Ends a host while calls go on for this long. Calls that wait then are awaited. */
+  /** Ends a host while calls continue for `ms`. Calls that still wait after this time are awaited. */
   async end(signal: "SIGKILL" | "SIGTERM", ms: number): Promise<Visits> {
     const [victim, ...others] = this.#hosts;
     const visits = await this.#visitWhile(ms, async () => victim?.end(signal));
@@ -45,7 +45,7 @@ export class HostChanges implements AsyncDisposable {
     return visits;
   }
 
-  /** Starts a host while calls go on, and for this long after it has its shards. */
+  /** Starts a host while calls continue. The calls end `ms` after the start began. */
   async join(ms: number): Promise<Visits> {
     return await this.#visitWhile(ms, () => this.addHost());
   }
@@ -71,7 +71,10 @@ export class HostChanges implements AsyncDisposable {
   }
 }
 
-/** The figures of one sort of change: the longest call of all times, that of the middle time, and failures. */
+/**
+ * Returns the figures of one sort of change: the longest call of all repetitions, the median of each repetition's
+ * longest call, and the number of failed calls.
+ */
 export function changeFigures(name: string, visits: readonly Visits[], target: Target): Figure[] {
   const longest = visits.map(({ longestMs }) => longestMs);
   const failures = visits.reduce((sum, visit) => sum + visit.failures, 0);
@@ -88,7 +91,7 @@ export function changeFigures(name: string, visits: readonly Visits[], target: T
   ];
 }
 
-/** Resolves when every shard is open at one of the hosts, and each has some. */
+/** Waits until every shard is open at one of the hosts, and each host has some shards. */
 async function untilShared(hosts: readonly Child[]): Promise<void> {
   for (;;) {
     const facts = await Promise.all(hosts.map((host) => host.ask<HostFacts>("facts")));

@@ -1,4 +1,7 @@
-/** A host of counters, as it runs in life: a process of its own with one connection. `host-process <url> <name>`. */
+/**
+ * A host of counter actors in a separate process with one bus connection, as in production. Call: `host-process <url>
+ * <name>`.
+ */
 import pino from "pino";
 import { ActorHost } from "../../../actors/runtime/actor-host.ts";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
@@ -31,7 +34,8 @@ await host.start();
 
 answerParent({
   async answer(): Promise<HostFacts> {
-    // The kind that also gives pages back to the system, so that what is resident is what is kept.
+    // This form of garbage collection also returns memory to the system, so that the resident memory is only what the
+    // host really keeps.
     globalThis.gc?.({ type: "major", execution: "sync", flavor: "last-resort" });
     const { rss, heapUsed } = process.memoryUsage();
     return {

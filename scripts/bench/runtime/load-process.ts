@@ -1,4 +1,6 @@
-/** Puts load on the bus, as a gateway would: a process of its own with one connection. `load-process <url>`. */
+/**
+ * Creates load on the bus from a separate process with one connection, as a gateway does. Call: `load-process <url>`.
+ */
 
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -12,7 +14,7 @@ const workloads = await openWorkloads(bus, new BusActorClient(bus, clock));
 
 answerParent({
   answer: (question) => {
-    // Asked by the benchmarks of this folder alone.
+    // The cast is safe, because only the benchmarks of this folder send questions to this process.
     const workload = question as Workload;
     return workloads[workload.workload](workload);
   },

@@ -1,4 +1,7 @@
-/** Many hosts of counters in one process, each with its own connection: `many-hosts-process <url> <hosts> <shards>`. */
+/**
+ * Many hosts of counter actors in one process, each with its own connection. Call: `many-hosts-process <url> <hosts>
+ * <shards>`.
+ */
 import pino from "pino";
 import { ActorHost } from "../../../actors/runtime/actor-host.ts";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";

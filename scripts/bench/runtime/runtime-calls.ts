@@ -1,4 +1,4 @@
-/** A call that changes nothing, against a plain request that a plain responder answers. */
+/** Benchmarks an actor call that changes nothing. The reference is a plain NATS request to a plain responder. */
 
 import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "../benchmark.ts";
 import { BenchBus } from "./bench-bus.ts";

@@ -1,4 +1,7 @@
-/** A call with a durable change, against plain KV puts of 100 bytes; both with every write synced. */
+/**
+ * Benchmarks an actor call with a durable change. The reference is a plain KV put of 100 bytes. The server syncs
+ * every write of both to disk.
+ */
 
 import {
   alternate,
@@ -19,11 +22,11 @@ export const runtimeChanges: Benchmark = {
   async run() {
     await using bus = await BenchBus.start();
     await bus.startHost();
-    // Ours are two processes with a connection each, so the puts come from two as well.
+    // Trunkline uses two processes with one connection each, so the reference puts also come from two processes.
     const other = await bus.startLoad();
     const load = await bus.startLoad();
     const put = { workload: "put", ...volume, inFlight: IN_FLIGHT / 2 };
-    /** What an operation of the load costs the servers, in microseconds. */
+    /** Processor time of the servers for one operation of the load, in microseconds. */
     const costs: { reference: number[]; ours: number[] } = { reference: [], ours: [] };
     const measured = async (which: number[], run: () => Promise<Load>) => {
       const before = bus.serversMs;

@@ -13,7 +13,10 @@ import { processorMsOf } from "../process-tree.ts";
 import { runLoad } from "../run-load.ts";
 import type { ManyHostsFacts } from "./many-hosts-process.ts";
 
-/** Hosts, in how many processes, and shards. `TRUNKLINE_BENCH_SCENES` names some of them: "100x5x64,1x1x512". */
+/**
+ * Each scene is `<hosts>x<processes>x<shards>`. The variable `TRUNKLINE_BENCH_SCENES` replaces the list, for example
+ * by "100x5x64,1x1x512".
+ */
 const SCENES = "1x1x64,10x2x64,100x5x64,1x1x512,1x1x4096";
 const IDLE_MS = 8_000;
 const LOAD_MS = 3_000;
@@ -117,7 +120,7 @@ function isReady(facts: ManyHostsFacts[], shards: number): boolean {
   return open === shards && facts.every(({ isComplete }) => isComplete);
 }
 
-/** Messages that the server has received and sent. */
+/** Returns the number of messages that the server has received and sent. */
 async function messagesOf(system: NatsConnection): Promise<number> {
   const answer = await system.request("$SYS.REQ.SERVER.PING.VARZ");
   const { data } = answer.json<{ data: { in_msgs: number; out_msgs: number } }>();

@@ -1,4 +1,7 @@
-/** Mail from actor to actor until its effect is committed, against a plain publish that is consumed and acked. */
+/**
+ * Benchmarks mail between actors until its effect is committed. The reference is a plain publish whose message is
+ * consumed and acknowledged.
+ */
 
 import { alternate, type Benchmark, type Load, loadFigures, ROUND_MS } from "../benchmark.ts";
 import { BenchBus, byServers } from "./bench-bus.ts";

@@ -1,4 +1,4 @@
-/** Measures the memory of a host for 100,000 actors that were used once and are passive again. */
+/** Measures the memory that a host keeps for 100,000 actors that were used one time and then removed from memory. */
 import { ACTIVATION_IDLE_MS } from "../../../actors/runtime/activation/activations.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import type { Benchmark } from "../benchmark.ts";
@@ -6,10 +6,13 @@ import { BenchBus } from "./bench-bus.ts";
 import type { HostFacts } from "./host-process.ts";
 
 const ACTORS = 100_000;
-/** Used before the first look, so that code is compiled and buffers have their size. */
+/**
+ * Number of actors that are used before the first measurement, so that code is compiled and buffers have reached
+ * their size.
+ */
 const WARM_UP_ACTORS = 20_000;
 const IN_FLIGHT = 256;
-/** Memory that garbage collections leave behind varies by so much from run to run. */
+/** Tolerance of the memory figure: the memory after a garbage collection differs by this much between runs. */
 const NOISE_MB = 16;
 const POLL_MS = 1_000;
 

@@ -1,12 +1,12 @@
-/** How long calls take while hosts leave in order and others join: a rolling upgrade. */
+/** Measures the longest calls while hosts leave gracefully and others join, as in a rolling upgrade. */
 import type { Benchmark } from "../benchmark.ts";
 import { changeFigures, HostChanges } from "./host-changes.ts";
 import type { Visits } from "./workloads.ts";
 
 const TIMES = 20;
-/** Longer than the handover of all shards of a host. */
+/** How long calls continue during a leave. Longer than the handover of all shards of a host. */
 const CHANGED_MS = 2_000;
-/** A process that joins first starts. */
+/** How long calls continue during a join. Longer than for a leave, because the joining process must first start. */
 const JOINED_MS = 3_000;
 
 export const runtimeRolling: Benchmark = {

@@ -1,11 +1,14 @@
-/** How long the actors of a host are away when it is killed: the longest of their calls. */
+/** Measures how long the actors of a killed host are unavailable: the duration of the longest call to them. */
 import type { Benchmark } from "../benchmark.ts";
 import { byServers } from "./bench-bus.ts";
 import { changeFigures, HostChanges } from "./host-changes.ts";
 import type { Visits } from "./workloads.ts";
 
 const TIMES = 20;
-/** Longer than a lease. Calls that wait for a takeover then are awaited. */
+/**
+ * How long calls continue after the kill: longer than a lease. Calls that still wait for the takeover after this time
+ * are awaited.
+ */
 const KILLED_MS = 3_500;
 
 export const runtimeTakeover: Benchmark = {

@@ -1,4 +1,7 @@
-/** Everything a load process can do: ours through the actor client, and the same by the plain client library. */
+/**
+ * All workloads of a load process: Trunkline's through the actor client, and the references' through the plain NATS
+ * client.
+ */
 import { setTimeout } from "node:timers/promises";
 import { AckPolicy, type JsMsg, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -30,7 +33,7 @@ export interface Visits {
 }
 
 const ACTORS = 1_000;
-/** Messages of the same length as a call and its answer. */
+/** A message of the same length as the request of an actor call. `ANSWER` has the length of its reply. */
 const QUESTION = JSON.stringify({
   message: "get",
   input: {},
@@ -45,14 +48,14 @@ const ECHO = "bench.echo";
 export const MAIL_STREAM = "BENCH";
 const MAIL_SUBJECT = "bench.mail";
 const END = "end";
-/** Between two calls to the same actor: the takeover is measured, not the load. */
+/** Pause between two calls to the same actor, so that the takeover is measured and not the load. */
 const VISIT_PAUSE_MS = 5;
 
 export async function openWorkloads(bus: Bus, client: ActorClient) {
   const { connection } = bus;
   const stream = jetstream(connection);
   const values = await new Kvm(connection).open("bench", { allow_direct: true });
-  /** The count that each receiver of mail must reach. */
+  /** The count that each mail receiver must reach, by the receiver's key. */
   const received = new Map<string, number>();
 
   return {
@@ -86,7 +89,10 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
     visit,
   };
 
-  /** From the first call to the last effect; the latencies are of mail that is watched until its effect is durable. */
+  /**
+   * Measures mail from the first call to the last effect. The latencies are those of single mails that are followed
+   * until their effect is durable.
+   */
   async function give({ inFlight, ms }: Volume): Promise<Load> {
     const before = performance.now();
     const awaited = new Set<string>();
@@ -118,7 +124,10 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
     return Float64Array.from(latencies);
   }
 
-  /** A call that reads is answered when what it read is durable. */
+  /**
+   * Waits until the actor's count is reached and durable: a reading call is answered only when the state that it read
+   * is durable.
+   */
   async function untilCount(key: string, count: number): Promise<void> {
     while ((await client.call(counter, key, "get", {})).count < count);
   }
@@ -129,7 +138,10 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
     return null;
   }
 
-  /** Latencies are from publishing to acking: both ends are processes of this machine. */
+  /**
+   * Consumes the published messages. Latencies are measured from the publish to the acknowledgement; this works
+   * because both processes run on this machine and share its clock.
+   */
   async function consume(): Promise<Load> {
     const { name } = await bus.jetstream.consumers.add(MAIL_STREAM, {
       ack_policy: AckPolicy.Explicit,
@@ -167,7 +179,7 @@ export async function openWorkloads(bus: Bus, client: ActorClient) {
     return null;
   }
 
-  /** Calls one actor of each shard again and again, one call at a time each. */
+  /** Calls one actor of each shard continuously. Each actor has only one call at a time. */
   async function visit({ ms }: Volume): Promise<Visits> {
     let longestMs = 0;
     let failures = 0;

@@ -1,4 +1,7 @@
-/** The client of a chaos run: makes requests at any gateway that seems to live, and never throws for a lost answer. */
+/**
+ * The client of a chaos run. It sends requests to any gateway that seems to be alive, and never throws when a
+ * response is lost.
+ */
 import { WebSocket } from "ws";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import type { WireCrawlSummary, WireRecord } from "../../../schemas/crawl/http/crawl-answers.ts";
@@ -11,11 +14,11 @@ import { until } from "../until.ts";
 import type { ChaosCluster } from "./chaos-cluster.ts";
 import type { Fault } from "./fault-schedule.ts";
 
-/** Clients give up after this time. It is longer than the deadline of a call. */
+/** Request timeout of a client. It is longer than the deadline of a call. */
 const REQUEST_MS_MAX = 30_000;
 const AGAIN_MS = 100;
 const CALM_MS_MAX = 90_000;
-/** Deadline for the requests that set a load up, before the first fault. */
+/** Deadline of the requests that prepare a load, before the first fault. */
 const MADE_MS_MAX = 300_000;
 
 export interface ChaosAnswer {
@@ -32,7 +35,7 @@ interface ChaosRequest {
   headers?: Record<string, string>;
 }
 
-/** The part of a cluster that its clients know. */
+/** The part of a cluster that its clients use. */
 type KnownCluster = Pick<ChaosCluster, "credentials"> & {
   readonly livingGateways: readonly StormGateway[];
 };
@@ -72,7 +75,10 @@ export class ChaosClient implements StormScene, CheckedScene {
     return until("a gateway lives", look, CALM_MS_MAX);
   }
 
-  /** Returns undefined if there was no answer, or half of one. Then nobody knows whether the request had its effect. */
+  /**
+   * Sends one request. Returns undefined if there was no response, or only a part of one. Then the effect of the
+   * request is unknown.
+   */
   async ask(
     method: string,
     path: string,
@@ -98,7 +104,10 @@ export class ChaosClient implements StormScene, CheckedScene {
     }
   }
 
-  /** Repeats a request that changes nothing, until it succeeds. Rejects if it is refused. */
+  /**
+   * Sends a request that changes nothing, and repeats it until it succeeds. Rejects if the platform refuses the
+   * request.
+   */
   async read(path: string): Promise<ChaosAnswer> {
     let seen = "nothing";
     const look = async () => {
@@ -114,7 +123,7 @@ export class ChaosClient implements StormScene, CheckedScene {
     });
   }
 
-  /** Repeats a request that may take effect several times, until it succeeds. */
+  /** Sends a request that is safe to repeat, and repeats it until it succeeds. */
   async insist(method: string, path: string, json?: unknown): Promise<ChaosAnswer> {
     let seen = "nothing";
     const look = async () => {
@@ -129,7 +138,7 @@ export class ChaosClient implements StormScene, CheckedScene {
     });
   }
 
-  /** All records of a crawl, following the cursor. */
+  /** Returns all records of a crawl, page by page with the cursor. */
   async records(id: string): Promise<WireRecord[]> {
     const records: WireRecord[] = [];
     for (let cursor = ""; ; ) {

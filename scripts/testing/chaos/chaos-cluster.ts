@@ -1,6 +1,6 @@
 /**
- * A whole cluster on this machine: three servers of the bus, two gateways, two hosts of actors and two browsers as
- * processes. Each process reaches each server through a proxy of its own.
+ * A whole cluster on this machine: three servers of the bus, and two processes each for gateways, hosts of actors and
+ * browsers. Each process connects to each server through its own proxy.
  */
 import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,7 +18,10 @@ export type ChaosRole = (typeof ROLES)[number];
 
 const SERVERS = 3;
 const OF_EACH_ROLE = 2;
-/** A process that finds no bus ends, and is started again: as its supervisor does. */
+/**
+ * Time for a process to start. A process that cannot reach the bus exits and is started again, as a supervisor would
+ * do.
+ */
 const STARTS_MS_MAX = 180_000;
 const AGAIN_MS = 250;
 
@@ -27,11 +30,11 @@ export interface ChaosPlace {
   name: string;
   role: ChaosRole;
   url: string;
-  /** The process's way to each server. */
+  /** The proxies between this process and each server. */
   proxies: readonly TcpProxy[];
   /** Undefined while it is down. */
   instance: RoleProcess | undefined;
-  /** True between its start and its end. */
+  /** True while the process is ready. */
   isReady: boolean;
 }
 
@@ -46,10 +49,10 @@ export class ChaosCluster implements AsyncDisposable {
 
   static async start(): Promise<ChaosCluster> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-chaos-"));
-    // Browsers and code of apps run as other users if we are root.
+    // If we are root, browsers and the code of apps run as other users, which must be able to enter this folder.
     await chmod(folder, 0o755);
     await mkdir(join(folder, "tmp"), { mode: 0o777 });
-    // Clients would learn the servers' own addresses, and pass the proxies.
+    // Turns advertising off. Otherwise clients would learn the servers' real addresses and bypass the proxies.
     const nats = await startCluster(SERVERS, "", undefined, undefined, ["--no_advertise=true"]);
     const bus = await Bus.connect({ url: nats.urls.join(","), name: "chaos" });
     const roles = ROLES.flatMap((role) => Array.from({ length: OF_EACH_ROLE }, () => role));
@@ -100,7 +103,7 @@ export class ChaosCluster implements AsyncDisposable {
     return this.placesOf("gateway").filter(({ isReady }) => isReady);
   }
 
-  /** The processes that run, by name: ours and the servers. */
+  /** The pids of our running processes and of the servers, by name. */
   get pids(): Map<string, number> {
     const ours = this.places.flatMap(({ name, instance }) =>
       instance ? [[name, instance.pid] as const] : [],
@@ -115,7 +118,7 @@ export class ChaosCluster implements AsyncDisposable {
     return new Map([...ours, ...servers]);
   }
 
-  /** Resolves when the process is ready. One that ends meanwhile is started again. */
+  /** Starts the process. Resolves when it is ready. If it exits before, it is started again. */
   async startProcess(place: ChaosPlace): Promise<void> {
     const isStarted = async () => {
       if (this.#isOver) return true;
@@ -175,7 +178,7 @@ export class ChaosCluster implements AsyncDisposable {
     });
   }
 
-  /** One of the gateways made the first account. */
+  /** Finds the credentials of the first account, which one of the gateways created. */
   async #findCredentials(): Promise<void> {
     for (const { instance } of this.placesOf("gateway")) {
       this.#credentials ??= await instance?.credentials().catch(() => undefined);

@@ -1,34 +1,34 @@
-/** The form of one load of a chaos run, and what all loads count. */
+/** The interface of one load of a chaos run, and the counters that all loads use. */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import type { ChaosAnswer } from "./chaos-client.ts";
 
 export interface ChaosLoad {
   readonly name: string;
   readonly tally: Tally;
-  /** Makes what the load needs, then lets its clients begin. Resolves when they have begun. */
+  /** Prepares what the load needs, then starts its clients. Resolves when the clients have started. */
   start(): Promise<void>;
-  /** Resolves when every client has the answer to its last request. */
+  /** Stops the clients. Resolves when each client has the response to its last request. */
   stop(): Promise<void>;
-  /** Compares what was acknowledged with what is there now. Call it after stop(), when nothing is broken any more. */
+  /** Compares the acknowledged changes with the stored data. Call it after stop(), when all faults have ended. */
   findProblems(): Promise<string[]>;
 }
 
 /** Counts the outcomes of requests. */
 export class Tally {
   acknowledged = 0;
-  /** Requests without an answer, or with one that says that nobody knows: 5xx. */
+  /** Requests with an unknown outcome: without a response, or with a status of 500 or above. */
   unknown = 0;
   /** Unexpected refusals, by status and text. */
   readonly refused = new Map<string, number>();
   readonly #times: number[] = [];
   readonly #successes: Map<string, number>;
 
-  /** `kinds`: the kinds of clients of the load. Each must succeed once. */
+  /** `kinds` are the kinds of clients of the load. Each kind must have at least one success. */
   constructor(kinds: readonly string[] = []) {
     this.#successes = new Map(kinds.map((kind) => [kind, 0]));
   }
 
-  /** Makes one request and counts its outcome. Returns the answer if it is a success. */
+  /** Makes one request and counts its outcome. Returns the response if the request succeeded, otherwise undefined. */
   async count(
     request: () => Promise<ChaosAnswer | undefined>,
     { kind, expected }: { kind?: string; expected?: readonly number[] } = {},
@@ -43,7 +43,7 @@ export class Tally {
     return undefined;
   }
 
-  /** Counts an answer that is no success. `expected`: statuses that are no fault. */
+  /** Counts a failed request. The statuses in `expected` are not counted as faults. */
   countFailure(answer: ChaosAnswer | undefined, expected: readonly number[] = []): void {
     if (!answer || answer.status >= 500) this.unknown += 1;
     else if (!expected.includes(answer.status)) {
@@ -61,7 +61,7 @@ export class Tally {
     if (kind !== undefined) this.succeed(kind);
   }
 
-  /** Counts a success of a kind of client that acknowledges nothing, such as a clone. */
+  /** Counts a success of a kind of client that gets no acknowledgement of a change, such as a clone. */
   succeed(kind: string): void {
     this.#successes.set(kind, this.successesOf(kind) + 1);
   }
@@ -78,7 +78,10 @@ export class Tally {
     return Math.round(this.#times.toSorted((a, b) => a - b)[this.#times.length >> 1] ?? 0);
   }
 
-  /** No request of a load is wrong, so a refusal is a fault of the platform. */
+  /**
+   * Describes unexpected refusals and the kinds of clients without a success. All requests of a load are valid, so a
+   * refusal is a fault of the platform.
+   */
   get problems(): string[] {
     const idle = [...this.#successes].filter(([, count]) => count === 0);
     return [

@@ -117,13 +117,13 @@ describe("loads of a chaos run", () => {
   });
 });
 
-/** Repositories and tokens in memory, that may break their promises. */
+/** A platform that keeps repositories and tokens in memory, and can be told to break its guarantees. */
 class Platform {
   drops = (_count: number) => false;
   loses = (_count: number) => false;
   forgetsRevocations = false;
   refuses = false;
-  /** True when a client has found a fault and left. */
+  /** True when a revoked token was accepted, so that a client has found the fault. */
   isDone = false;
   readonly #descriptions = new Map<string, string>();
   readonly #tokens = new Map<string, string>();
@@ -147,7 +147,7 @@ class Platform {
     }
     const count = ++this.#writes;
     const isKept = !this.loses(count);
-    // Loads are made before anything breaks.
+    // Requests that prepare a load always succeed, because a chaos run makes them before the first fault.
     const isFirst = method === "POST" && path.endsWith("/repos");
     const result = this.#write(method, path, json, isKept || isFirst);
     return this.drops(count) && !isFirst ? { status: 0 } : { status: 200, result };

@@ -1,9 +1,15 @@
 import { expect } from "chai";
 import { runChaos } from "./run-chaos.ts";
 
-/** Two rounds of server faults on an idle machine. A busy machine has fewer faults, and each load still works. */
+/**
+ * Duration of the faults: two rounds of server faults on an idle machine. On a busy machine there are fewer faults,
+ * and each load must still succeed.
+ */
 const BROKEN_MS = 90_000;
-/** Decides which faults come, in which order and for how long; not what is under way at each of them. */
+/**
+ * Decides the kinds, the order and the durations of the faults. It does not decide which requests are in flight at
+ * each fault.
+ */
 const SEED = 23;
 
 describe("a cluster under all loads and all faults", function () {

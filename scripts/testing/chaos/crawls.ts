@@ -1,4 +1,7 @@
-/** Crawls of three hosts, one after the other: each page once, and each host at its pace. */
+/**
+ * Runs crawls of three hosts, one crawl after another, and checks that each page was fetched once and each host at
+ * its permitted pace.
+ */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { crawlFaults, type JobToCheck, requestsMissing } from "../crawl-check.ts";
 import { CrawlSite } from "../crawl-site.ts";

@@ -1,4 +1,7 @@
-/** The seeded faults of a chaos run: one lane breaks processes, the other servers, so faults of both overlap. */
+/**
+ * Injects the faults of a chaos run in an order that a seed decides. One lane breaks processes and one lane breaks
+ * servers of the bus, so faults of the two lanes overlap.
+ */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { childrenOf, isOfApp, stopProcess } from "../process-children.ts";
 import type { SeededRandom } from "../seeded-random.ts";
@@ -6,7 +9,7 @@ import type { TcpProxy } from "../tcp-proxy.ts";
 import { until } from "../until.ts";
 import { type ChaosCluster, type ChaosPlace, type ChaosRole, ROLES } from "./chaos-cluster.ts";
 
-/** One fault, with its begin and end by the machine's clock. */
+/** One fault. `at` and `until` are its start and its end by the machine's clock. */
 export interface Fault {
   what: string;
   at: number;
@@ -14,16 +17,25 @@ export interface Fault {
 }
 
 const QUIET_MS_MAX = 4_000;
-/** Longer than a lease, and than a server's silence that makes others elect a leader. */
+/**
+ * Maximum time for which a process or server is suspended. It is longer than a lease, and longer than the silence
+ * after which the other servers elect a new leader.
+ */
 const STOPPED_MS_MAX = 8_000;
 const CUT_MS_MAX = 6_000;
 const DOWN_MS_MAX = 5_000;
-/** A server that starts anew finds its peers, its leader and what it missed, on a busy machine. */
+/**
+ * Time for a restarted server to connect to its peers, find the leader and fetch the messages that it missed, on a
+ * busy machine.
+ */
 const CURRENT_MS_MAX = 120_000;
 const LOOK_MS = 200;
-/** Processes of a busy machine start slowly, and again where the bus was away. */
+/**
+ * Time for processes to become ready. They start slowly on a busy machine, and start again if they could not reach
+ * the bus.
+ */
 const READY_MS_MAX = 200_000;
-/** A process that leaves finishes what it has begun. */
+/** Maximum time for a process to exit after SIGTERM, because it finishes its current work first. */
 const LEAVE_MS_MAX = 90_000;
 
 const PROCESS_FAULTS = ["kill", "roll", "stop", "cut", "stall", "way", "app", "role"] as const;
@@ -32,12 +44,12 @@ const SERVER_FAULTS = ["kill", "stop", "roll", "all"] as const;
 export class FaultSchedule {
   /** Every fault so far. */
   readonly faults: Fault[] = [];
-  /** Faults that the cluster did not survive as it should, in words. */
+  /** Descriptions of faults from which the cluster did not recover as it should. */
   readonly problems: string[] = [];
   readonly #cluster: ChaosCluster;
   readonly #random: SeededRandom;
   readonly #print: (line: string) => void;
-  /** Processes that start again, while other things are broken. */
+  /** Restarts of processes that are in progress. Other faults happen meanwhile. */
   readonly #restarting = new Set<Promise<void>>();
 
   constructor(cluster: ChaosCluster, random: SeededRandom, print: (line: string) => void) {
@@ -46,7 +58,10 @@ export class FaultSchedule {
     this.#print = print;
   }
 
-  /** Breaks things until this monotonic time, and mends the last of them. Every process runs then. */
+  /**
+   * Injects faults until the monotonic time `endAt`, then ends the last faults. Resolves when every process runs
+   * again.
+   */
   async run(endAt: number): Promise<void> {
     const lanes = [
       this.#runLane(endAt, PROCESS_FAULTS, (what, random) => this.#breakProcess(what, random)),
@@ -64,7 +79,7 @@ export class FaultSchedule {
     );
   }
 
-  /** Makes every fault of the list as often as every other, in an order that the seed decides. */
+  /** Injects each fault of the list equally often, in an order that the seed decides. */
   async #runLane<F extends string>(
     endAt: number,
     all: readonly F[],
@@ -78,7 +93,7 @@ export class FaultSchedule {
       if (left.length === 0) left = [...all];
       const what = random.pick(left);
       left.splice(left.indexOf(what), 1);
-      // Each fault draws from a generator of its own, so what one draws changes no later fault.
+      // Each fault has its own random generator, so that the number of values it draws does not change later faults.
       await strike(what, random.fork()).catch((error: Error) => {
         this.problems.push(`${what}: ${error.message}`);
       });
@@ -87,7 +102,8 @@ export class FaultSchedule {
 
   async #breakProcess(what: (typeof PROCESS_FAULTS)[number], random: SeededRandom): Promise<void> {
     const role = random.pick(ROLES);
-    // One place of each role is always there or on its way: `role` alone takes both away.
+    // Waits for both processes of the role, so that at least one of them is ready or starting. Only the fault `role`
+    // kills both.
     const places = await this.#readyPlaces(role);
     const place = random.pick(places);
     const { name, proxies } = place;
@@ -105,7 +121,7 @@ export class FaultSchedule {
       case "stall":
         return await this.#cutOff(name, "stall", proxies, random);
       case "way":
-        // One way only: the process finds another server.
+        // Stalls the connection to one server only. The process must connect to another server.
         return await this.#cutOff(name, "stall", [random.pick(proxies)], random);
       case "app":
         return await this.#killApp(random);
@@ -153,7 +169,8 @@ export class FaultSchedule {
       default:
         what satisfies never;
     }
-    // As an operator does before the next server: two that miss writes could lose the third's.
+    // Waits for all copies, as an operator does before working on the next server. If two of three servers missed
+    // writes, the third server's writes could be lost.
     await until(
       `all copies are current after ${name}: ${what}`,
       () => this.#isCurrent(),
@@ -161,7 +178,7 @@ export class FaultSchedule {
     );
   }
 
-  /** Ends processes and starts them again. Other things break meanwhile. */
+  /** Ends processes and starts them again in the background, so that other faults overlap with the restart. */
   #restart(places: readonly ChaosPlace[], signal: "SIGKILL" | "SIGTERM", what: string): void {
     const details: string[] = [];
     const restart = async () => {
@@ -208,7 +225,7 @@ export class FaultSchedule {
     });
   }
 
-  /** Kills a process that runs code of an app, if there is one. */
+  /** Kills one app process, if there is one. */
   async #killApp(random: SeededRandom): Promise<void> {
     const hosts = this.#cluster.placesOf("actors");
     const running = hosts.flatMap(({ instance }) => (instance ? childrenOf(instance.pid) : []));
@@ -219,7 +236,7 @@ export class FaultSchedule {
     });
   }
 
-  /** Notes the time of a fault. `details` are printed with it. */
+  /** Runs the action of a fault, and records when the fault starts and ends. `details` are printed with the fault. */
   async #during(
     what: string,
     action: () => Promise<unknown>,

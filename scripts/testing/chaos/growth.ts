@@ -1,4 +1,7 @@
-/** Looks at what a long run could make grow: memory and open files of processes, files in folders, streams. */
+/**
+ * Measures what a leak would make grow during a long run: memory and open files of processes, files in folders,
+ * streams and consumers.
+ */
 import { readdir } from "node:fs/promises";
 import { findLeftWork } from "../left-work.ts";
 import { residentBytes } from "../memory-watch.ts";
@@ -7,13 +10,22 @@ import type { ChaosCluster } from "./chaos-cluster.ts";
 
 const LOOK_MS = 2_000;
 const MB = 1024 ** 2;
-/** Bounds of a process's memory in the last third of a run, relative to the first third. */
+/**
+ * Limits for a process in the last third of a run, relative to the first third: a factor and additional MB for its
+ * memory, and additional open files.
+ */
 const MEMORY_FACTOR = 1.5;
 const MEMORY_MB_MORE = 150;
 const OPEN_FILES_MORE = 200;
-/** The server ends a consumer that nobody uses after 5 minutes. */
+/**
+ * The server deletes a consumer after 5 minutes without use. A consumer that is older than this time must have been
+ * deleted.
+ */
 const UNUSED_MS_MAX = 6 * 60_000;
-/** Files in the folders of processes at the end: caches of repositories and profiles of browsers. */
+/**
+ * Maximum number of files in the folders of processes at the end of a run: caches of repositories and profiles of
+ * browsers.
+ */
 const FILES_MAX = 5_000;
 const REST_MS_MAX = 120_000;
 
@@ -23,7 +35,7 @@ interface Sample {
   openFiles: number;
 }
 
-/** Consumers by the name of their stream. */
+/** The number of consumers of each stream, by the stream's name. */
 type Streams = Map<string, number>;
 
 export class Growth implements Disposable {
@@ -32,7 +44,10 @@ export class Growth implements Disposable {
   readonly #timer: NodeJS.Timeout;
   readonly #before: Streams;
 
-  /** Begins when every load runs: what they need is there. */
+  /**
+   * Starts sampling. Call it when all loads have started, so that the streams that the loads need are not reported as
+   * new.
+   */
   static async start(cluster: ChaosCluster): Promise<Growth> {
     return new Growth(cluster, await streamsOf(cluster));
   }
@@ -48,7 +63,9 @@ export class Growth implements Disposable {
     clearInterval(this.#timer);
   }
 
-  /** Waits until nothing is under way. Call it when the loads have stopped. */
+  /**
+   * Waits until no work is in progress, then returns what has grown too much. Call it after the loads have stopped.
+   */
   async findProblems(): Promise<string[]> {
     this[Symbol.dispose]();
     const problems = await findLeftWork(this.#cluster.bus, REST_MS_MAX);
@@ -85,7 +102,7 @@ export class Growth implements Disposable {
     return [...lines, `consumers: ${consumers.join(", ")}`, `files of processes: ${files}`];
   }
 
-  /** Medians of a process's samples, by its name. */
+  /** The median samples of each process in the first and the last third of the run, by the process's name. */
   get #thirds(): Map<string, { first: Sample; last: Sample }> {
     const third = Math.max(1, Math.floor(this.#samples.length / 3));
     const first = mediansOf(this.#samples.slice(0, third).flat());
@@ -105,7 +122,7 @@ export class Growth implements Disposable {
     this.#samples.push(samples.filter(({ bytes }) => bytes > 0));
   }
 
-  /** Consumers of dead readers that the server should have ended by now. */
+  /** Counts the consumers of dead readers that the server should have deleted by now. */
   async #unusedConsumers(stream: string): Promise<number> {
     const { consumers } = this.#cluster.bus.jetstream;
     const all = await Array.fromAsync(consumers.list(stream));

@@ -30,11 +30,11 @@ if (values.help) {
 }
 const { minutes, seed } = readRunOptions(values, HELP);
 console.log(`--minutes ${minutes} --seed ${seed} repeats the choices of this run`);
-// The listeners for `exit` end the processes that were started.
+// On a signal, exits the process, so that the listeners for `exit` kill the child processes.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => process.exit(1));
 }
-// Each process that is started again, and each server, listens for our exit.
+// Disables the warning about many listeners: each restarted process and each server adds a listener for our exit.
 process.setMaxListeners(0);
 const problems = await runChaos({ ms: minutes * 60_000, seed, print: console.log });
 if (problems.length === 0) console.log("all is well");

@@ -1,4 +1,4 @@
-/** Prints PDFs without a pause: each answer is a whole document or an error. */
+/** Prints PDFs continuously, and checks that each response is a complete document or an error. */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import type { ChaosClient } from "./chaos-client.ts";
@@ -41,7 +41,7 @@ export class PdfLoad implements ChaosLoad {
   async #print(): Promise<void> {
     const path = this.#client.accountPath("/browser-rendering/pdf?cacheTTL=0");
     const json = { html: `<h1>Page ${++this.#printed}</h1>` };
-    // 429: the browsers that are left have no room.
+    // 429 is expected: the browsers that still run have no free slot.
     const answer = await this.tally.count(() => this.#client.ask("POST", path, { json }), {
       expected: [429],
     });

@@ -1,4 +1,7 @@
-/** Real git and REST race for one branch, and move two branches at once, while readers clone what there is. */
+/**
+ * Pushes by git and commits by REST compete for one branch, other pushes move two branches together, and readers
+ * clone the repositories meanwhile.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
@@ -12,7 +15,7 @@ const REPOS = 2;
 const FILES = 10;
 const PAUSE_MS_MAX = 1_500;
 const READ_PAUSE_MS_MAX = 4_000;
-/** Deadline of the clone that checks a repository after the faults. */
+/** Deadline for a clone of each repository after the faults. */
 const READABLE_MS_MAX = 90_000;
 
 const KINDS = {
@@ -27,9 +30,12 @@ interface Known {
   /** Path of the remote, and a token for it. */
   path: string;
   token: string;
-  /** The commits that won the contested branch by an acknowledged request, each with its parent. */
+  /** The commits that were acknowledged on the contested branch, each with its parent. */
   won: { head: string; parent: string }[];
-  /** Heads that a single pusher gave to its own branch and its twin, and the place of the last acknowledged one. */
+  /**
+   * The heads that a single pusher pushed to its own branch and to that branch's twin. `acknowledged` is the index of
+   * the last acknowledged head.
+   */
   own: { heads: string[]; acknowledged: number };
 }
 
@@ -81,7 +87,8 @@ export class PushLoad implements ChaosLoad {
   }
 
   async findProblems(): Promise<string[]> {
-    // On a busy machine commits by REST can win each race. Without a rival a push must succeed.
+    // On a busy machine the commits by REST can win every race. Then the load pushes once more without a rival, and
+    // this push must succeed.
     if (this.tally.successesOf(KINDS.race) === 0) await this.#raceAgain?.();
     const problems = [...this.tally.problems, ...this.#clients.problems];
     for (const known of this.#known) {
@@ -128,7 +135,7 @@ export class PushLoad implements ChaosLoad {
     return url + path;
   }
 
-  /** Pushes a commit over the tip that it has fetched. Another one may be first. */
+  /** Fetches the tip of the contested branch and pushes a commit on top of it. A rival's commit may arrive first. */
   async #race(known: Known, work: Checkout, random: SeededRandom): Promise<void> {
     await clock.wait(random.next() * PAUSE_MS_MAX);
     const remote = await this.#remote(known);
@@ -144,7 +151,7 @@ export class PushLoad implements ChaosLoad {
     this.tally.acknowledge(clock.monotonic() - since, KINDS.race);
   }
 
-  /** Moves a branch and its twin by one push. */
+  /** Pushes one commit to a branch and to its twin in an atomic push. */
   async #pushBoth(known: Known, work: Checkout, random: SeededRandom): Promise<void> {
     await clock.wait(random.next() * PAUSE_MS_MAX);
     const { own } = known;
@@ -162,7 +169,7 @@ export class PushLoad implements ChaosLoad {
     this.tally.acknowledge(clock.monotonic() - since, KINDS.pair);
   }
 
-  /** Commits by REST over the tip that it has read. */
+  /** Reads the tip of the contested branch and commits on top of it by REST. */
   async #commit({ name, won }: Known, random: SeededRandom): Promise<void> {
     await clock.wait(random.next() * PAUSE_MS_MAX);
     const repo = `${this.#space}/repos/${name}`;
@@ -186,7 +193,10 @@ export class PushLoad implements ChaosLoad {
     if (answer) won.push({ head: answer.json.result.hash, parent: tip.hash });
   }
 
-  /** Returns why the repository cannot be cloned, if so. Throws if the clone is not whole or lacks what it must have. */
+  /**
+   * Clones and checks the repository. Returns the reason if it cannot be cloned. Throws if the clone is damaged or
+   * lacks an acknowledged commit.
+   */
   async #clone(known: Known): Promise<string | undefined> {
     const winners = known.won.map(({ head }) => head);
     const least = known.own.acknowledged;
@@ -230,21 +240,21 @@ export class PushLoad implements ChaosLoad {
   }
 }
 
-/** Another push was first, or the platform's results that request the same push again. */
+/** Matches a push that lost a race, and results of the platform that ask for the same push again. */
 const EXPECTED = /\[(remote )?rejected\].*\((fetch first|non-fast-forward|stale info|.*push again)/;
-/** Messages of git and curl about a connection, and answers of 500 and above. */
+/** Matches connection errors of git and curl, and HTTP statuses of 500 and above. */
 const NO_ANSWER =
   /returned error: 5\d\d|RPC failed; (curl|HTTP 5)|Failed to connect|Could ?n.t connect|Connection (reset|refused|timed out)|Recv failure|Send failure|Empty reply|hung up|unexpected disconnect|early EOF|Operation timed out|was not closed cleanly|expected flush|transfer closed/i;
 
-/** Tells from git's messages why it failed. Only a refusal is a fault of the platform. */
+/** Classifies a failed git command by its error output. Only "refused" is a fault of the platform. */
 export function gitOutcome(stderr: string): "expected" | "unknown" | "refused" {
   if (EXPECTED.test(stderr)) return "expected";
   return NO_ANSWER.test(stderr) ? "unknown" : "refused";
 }
 
 /**
- * Sends the token with the first request. With a token in the URL git first gets 401, and reports that "authentication
- * failed" when the connection is lost after it.
+ * Makes git send the token with the first request. With a token in the URL, git first gets a 401. If the connection
+ * then fails, git reports "authentication failed".
  */
 function withToken({ token }: Known): string[] {
   const value = Buffer.from(`x:${token}`).toString("base64");

@@ -21,14 +21,14 @@ const registerModel = {
   },
 };
 
-/** Where the registers of one sort are. */
+/** One sort of registers: where they are and how to create one. A register is a field that clients read and write. */
 interface Sort {
   name: string;
   /** The number of registers. */
   keys: number;
   /** The number of writes that the platform permits for one register. */
   writesMax: number;
-  /** Makes one register with this first value, and returns its path. */
+  /** Creates one register with the value `first`, and returns its path. */
   create(index: number, first: string): Promise<string>;
   field: string;
 }
@@ -42,7 +42,7 @@ export class RegisterLoad implements ChaosLoad {
   readonly #clients = new Clients();
   readonly #history: Operation<Write, string>[] = [];
   #paths: string[] = [];
-  /** The number of writes of each path. A register that has had all of them is only read. */
+  /** The number of writes to each register, by its path. A register that has reached `writesMax` is only read. */
   readonly #written = new Map<string, number>();
   #writes = 0;
 
@@ -103,7 +103,7 @@ export class RegisterLoad implements ChaosLoad {
     const unknown = this.tally.unknown;
     const ask = () => this.#client.ask("PATCH", path, { json });
     const answer = await this.tally.count(ask, { kind: "writes" });
-    // A refusal says that nothing happened.
+    // The write was refused, so it had no effect and is not part of the history.
     if (!answer && this.tally.unknown === unknown) return;
     const ended = answer && { at: clock.monotonic(), output: value };
     this.#history.push({ key: path, input: value, startedAt, ...(ended && { ended }) });
@@ -146,7 +146,7 @@ export function oauthClients(client: ChaosClient): Sort {
   };
 }
 
-/** Repositories, by their descriptions. */
+/** Registers in the descriptions of repositories. */
 export function repositories(client: ChaosClient): Sort {
   const path = client.accountPath("/artifacts/namespaces/registers/repos");
   return {

@@ -1,4 +1,7 @@
-/** One chaos run: starts a cluster and its loads, breaks things by a seed, mends them, and checks what must hold. */
+/**
+ * Runs one chaos run: starts a cluster and its loads, injects faults by a seed, ends all faults, and checks the
+ * invariants.
+ */
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
@@ -18,16 +21,16 @@ import { WebhookLoad } from "./webhooks.ts";
 export interface ChaosOptions {
   ms: number;
   seed: number;
-  /** Receives the lines of the report, each when it is known. */
+  /** Receives each line of the report as soon as the line is known. */
   print: (line: string) => void;
 }
 
-/** Loads work for this long before the first fault, and after the last. */
+/** Time for which loads run without faults, before the first fault and after the last one. */
 const UNDISTURBED_MS = 5_000;
 const PROBLEMS_OF_EACH_MAX = 10;
 const LOG_LINES_MAX = 60;
 
-/** Returns the violations, in words. */
+/** Returns descriptions of the violations. */
 export async function runChaos({ ms, seed, print }: ChaosOptions): Promise<string[]> {
   const random = new SeededRandom(seed);
   const since = clock.monotonic();

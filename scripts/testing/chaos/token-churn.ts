@@ -1,4 +1,7 @@
-/** Mints and revokes tokens without a pause: an acknowledged one opens, and a revoked one never opens again. */
+/**
+ * Creates and revokes tokens continuously. An acknowledged token must be accepted, and a revoked token must never be
+ * accepted again.
+ */
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import type { SeededRandom } from "../seeded-random.ts";
 import type { ChaosAnswer, ChaosClient } from "./chaos-client.ts";
@@ -8,10 +11,13 @@ const CLIENTS = 2;
 const KEPT_MAX = 4;
 const PAUSE_MS_MAX = 200;
 const OPENS = [200];
-/** 403 is what git gets. 429: this address has tried too many unknown tokens, which opens nothing either. */
+/**
+ * Statuses of a rejected token. git gets 403. 429 means that this address has tried too many unknown tokens, and
+ * rejects the token too.
+ */
 const REFUSES = [401, 403, 429];
 const TRIES_MAX = 100;
-/** Revoked tokens that are tried at the end. */
+/** Maximum number of revoked tokens that are tested at the end. */
 const TRIED_MAX = 40;
 
 interface Token {
@@ -21,14 +27,14 @@ interface Token {
 
 interface TokenSort {
   name: string;
-  /** Path of the list, to which POST adds and below which DELETE takes away. */
+  /** Path of the list of tokens. POST to it creates a token, and DELETE of a path below it revokes one. */
   path: string;
-  /** Whether the list shows the names that its tokens got. */
+  /** Whether the list returns the names of the tokens. */
   hasNames: boolean;
   prepare?(): Promise<void>;
   body(name: string): object;
   tokenOf(answer: ChaosAnswer): Token;
-  /** A request that only a valid token opens. */
+  /** Makes a request that succeeds only with a valid token. */
   open(value: string): Promise<ChaosAnswer | undefined>;
 }
 
@@ -91,7 +97,10 @@ export class TokenChurn implements ChaosLoad {
     return token;
   }
 
-  /** Revokes tokens of this client that it has never seen, as far as that is possible now: an account has a limit. */
+  /**
+   * Revokes tokens that were created without an acknowledgement to this client, because an account's number of tokens
+   * is limited. Ignores failures.
+   */
   async #forgetUnknown(name: string): Promise<void> {
     const { path } = this.#sort;
     const listed = await this.#client.ask("GET", `${path}?per_page=100`);
@@ -102,7 +111,10 @@ export class TokenChurn implements ChaosLoad {
     }
   }
 
-  /** Revokes, and tries the token at some gateway as soon as the revocation is acknowledged. */
+  /**
+   * Revokes the token. When the revocation is acknowledged, tries the token at some gateway, where it must be
+   * rejected.
+   */
   async #revoke(token: Token): Promise<void> {
     this.#live.delete(token.id);
     const path = `${this.#sort.path}/${token.id}`;
@@ -147,7 +159,7 @@ export function apiTokens(client: ChaosClient): TokenSort {
   };
 }
 
-/** Tokens of one repository, tried as git does. */
+/** Tokens of one repository, tested with a request of git's protocol. */
 export function repositoryTokens(client: ChaosClient): TokenSort {
   const space = client.accountPath("/artifacts/namespaces/tokens");
   let remote = "";

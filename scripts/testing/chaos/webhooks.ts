@@ -1,4 +1,4 @@
-/** A storm of signed webhooks at agents whose state sockets watch. */
+/** Sends many signed webhooks to agents, while sockets watch the state of these agents. */
 
 import { AppStorm, STORM_APP, STORM_CODE, STORM_CONFIG, STORM_SECRET } from "../app-storm.ts";
 import type { SeededRandom } from "../seeded-random.ts";
@@ -24,7 +24,7 @@ export class WebhookLoad implements ChaosLoad {
     return tally;
   }
 
-  /** Sockets that were closed and opened again. */
+  /** Number of closed sockets that were reopened. */
   get reopened(): number {
     return this.#storm.reopened;
   }

@@ -1,8 +1,8 @@
-/** Searches the model for an order of steps that breaks a promise. */
+/** Searches the model for an order of steps that violates an invariant. */
 import type { ModelState, Rule } from "./state.ts";
 import { stepsFrom } from "./steps.ts";
 
-/** Follows the steps of these names from a state. */
+/** Applies the steps with these names, one after another, to a state. */
 export function follow(state: ModelState, steps: readonly string[], without?: Rule): ModelState {
   let at = state;
   for (const wanted of steps) {
@@ -20,7 +20,7 @@ export interface Search {
   steps: string[];
 }
 
-/** Explores every order of steps, the shortest first, until there is a fault. */
+/** Explores all orders of steps breadth-first, until a step leads to a fault. */
 export function search(first: ModelState, without?: Rule): Search {
   const known = new Set([JSON.stringify(first)]);
   type Reached = { state: ModelState; step: string; before: Reached | null };

@@ -25,9 +25,9 @@ export type Rule = keyof typeof RULES;
 
 export interface Bounds {
   commits: number;
-  /** Number of lost answers of the store; each may cause a second try. */
+  /** Number of responses of the store that can still be lost. A lost response may cause a second try. */
   lost: number;
-  /** Number of leases that end while their host may not notice. */
+  /** Number of leases that can still end. The host of such a lease may not notice its end. */
   deaths: number;
   /** Writes of one shard's epoch. */
   epochs: number;
@@ -48,7 +48,7 @@ type Phase =
 
 interface Held {
   phase: Phase;
-  /** The epoch that the next write expects, and under which the host commits. */
+  /** The epoch that the host's next write of the shard expects in the store, and under which the host commits. */
   epoch: number;
   from: Source | null;
   value: number;
@@ -69,12 +69,12 @@ export interface CheckpointTry extends Try {
   values: [number, number];
 }
 export interface HostState {
-  /** Null once the host has stopped for good. */
+  /** Null when the host has stopped and starts no more. */
   name: string | null;
   shards: [Held, Held];
   commits: { last: number; number: number };
   checkpoints: { last: number; number: number };
-  /** By shard: the newest value that is not in its key, and the position of the first such commit. */
+  /** For each shard: the newest value that its key does not hold yet, and the position of the first such commit. */
   pending: [Pending | null, Pending | null];
   writing: [Pending | null, Pending | null];
   commit: CommitTry | null;
@@ -100,7 +100,10 @@ export interface ModelState {
   ended: string[];
   hosts: [HostState, HostState];
   inFlight: Flight[];
-  /** By shard: the newest acknowledged value, all of them, and the newest that was read. */
+  /**
+   * For each shard: `acknowledged` is the newest acknowledged value, `answered` all acknowledged values, and `seen`
+   * the newest value that was read.
+   */
   acknowledged: [number, number];
   answered: [number[], number[]];
   seen: [number, number];
@@ -116,7 +119,7 @@ interface EpochState {
 export const SHARD_NUMBERS = [0, 1] as const;
 export const INCARNATIONS = 2;
 export const TRIES = 2;
-/** Messages that the stream keeps of a journal: those a takeover needs, and a seal. */
+/** Number of messages of a journal that the stream keeps: the messages that a takeover needs, and a seal. */
 export const KEPT = 3;
 
 export const away = (): Held => ({ phase: "away", epoch: 0, from: null, value: 0 });
@@ -162,7 +165,10 @@ export function start(state: ModelState, index: 0 | 1, name: string, without?: R
   }
 }
 
-/** A copy that a step may change. Messages, writes in flight and pending values are never changed, only replaced. */
+/**
+ * Returns a copy that a step may change. Messages, writes in flight and pending values are shared, because steps
+ * replace them and never modify them.
+ */
 export function copyOf(state: ModelState): ModelState {
   const { journals, checkpoints } = state;
   const [one, other] = state.hosts;
@@ -219,7 +225,7 @@ export function remove(state: ModelState, name: string): void {
   if (checkpoint) Object.assign(checkpoint, { last: 0, number: null });
 }
 
-/** Drops all shards, ends the lease, and continues under another name, a limited number of times. */
+/** Drops all shards of the host, ends its lease, and restarts it under another name, a limited number of times. */
 export function startAnew(state: ModelState, index: 0 | 1, without?: Rule): void {
   const { name } = state.hosts[index];
   if (name === null) return;

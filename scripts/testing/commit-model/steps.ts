@@ -16,7 +16,7 @@ import {
 } from "./state.ts";
 import { append, checkpointSteps, commitSteps, deliveries, put } from "./writes.ts";
 
-/** Returns all states that one step leads to, with the name of the step. */
+/** Returns each state that can follow after one step, with the name of the step. */
 export function* stepsFrom(
   state: ModelState,
   without?: Rule,
@@ -89,7 +89,7 @@ function look(state: ModelState, index: 0 | 1, shard: ShardNumber, has: Has): vo
   shards[shard] = { phase: "claim", epoch: at, from: source, value: 0 };
 }
 
-/** The next step of a shard that is being taken or given back. */
+/** Performs the next step of a shard that its host takes over or gives back. */
 function goOn(state: ModelState, index: 0 | 1, shard: ShardNumber, has: Has): void {
   const { name, shards } = state.hosts[index];
   const held = shards[shard];
@@ -141,7 +141,7 @@ function goOn(state: ModelState, index: 0 | 1, shard: ShardNumber, has: Has): vo
   }
 }
 
-/** The value that a journal holds for the shard, up to the seal. */
+/** Returns the newest value for the shard in the journal before the seal, as a takeover reads it. */
 function replayed(
   state: ModelState,
   shard: ShardNumber,
@@ -163,8 +163,8 @@ function replayed(
 }
 
 /**
- * Each host that may answer reads answers one now. No reader may see an older value than one that was seen or
- * acknowledged before.
+ * Lets each host that may answer reads answer one now. A read must not return an older value than one that was read
+ * or acknowledged before.
  */
 function readAll(state: ModelState, without?: Rule): void {
   for (const { name, shards, commit } of state.hosts) {

@@ -1,4 +1,7 @@
-/** The steps by which a host of the model commits and writes checkpoints, and by which its writes arrive. */
+/**
+ * The steps by which a host of the model commits and writes checkpoints, and by which the store receives these
+ * writes.
+ */
 import {
   type CheckpointTry,
   type CommitTry,
@@ -63,7 +66,7 @@ export function* commitSteps(
   }
 }
 
-/** All messages before this one are in their keys. */
+/** Returns the position from which a takeover must read. The keys hold all commits before this position. */
 function fromOf({ pending, writing, commits }: HostState, has: Has): number {
   const needed = [...pending, ...(has("fromFollowsAcknowledgements") ? writing : [])];
   return Math.min(commits.last + 1, ...needed.flatMap((one) => one?.oldest ?? []));
@@ -83,7 +86,7 @@ function sendCommit(state: ModelState, index: 0 | 1, shard: ShardNumber, has: Ha
   fly(state, { name: host.name ?? "", commit: { ...host.commit } });
 }
 
-/** The commit is in the journal: its change counts, and its call is answered. */
+/** Handles a commit that the journal has stored: applies the change to the host's value and answers the call. */
 function committed(state: ModelState, index: 0 | 1, near: number, has: Has): void {
   const host = state.hosts[index];
   const { commit } = host;
@@ -99,7 +102,7 @@ function committed(state: ModelState, index: 0 | 1, near: number, has: Has): voi
 }
 
 function acknowledge(state: ModelState, shard: ShardNumber, value: number): void {
-  // An answer may be late, but no two calls are answered with the same value.
+  // A response may be late, but two calls must never be answered with the same value.
   if (state.answered[shard].includes(value)) state.fault = "two owners acknowledge";
   state.answered[shard] = [...state.answered[shard], value].sort();
   state.acknowledged[shard] = Math.max(value, state.acknowledged[shard]);
@@ -160,7 +163,10 @@ function fly(state: ModelState, flight: Flight): void {
   state.inFlight.sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
 }
 
-/** Each write arrives at any time, or never; its answer may be lost. */
+/**
+ * The steps in which the store receives a write in flight. A write can arrive at any time or never, and its response
+ * can be lost.
+ */
 export function* deliveries(state: ModelState, has: Has): Generator<Step> {
   for (const [position, flight] of state.inFlight.entries()) {
     const what = "commit" in flight ? "commit" : "checkpoint";
@@ -175,7 +181,7 @@ export function* deliveries(state: ModelState, has: Has): Generator<Step> {
           const open = "commit" in flight ? host?.commit : host?.checkpoint;
           const sent = "commit" in flight ? flight.commit : flight.checkpoint;
           if (open?.number !== sent.number || isLost) return;
-          // A host uses the first answer to a try; "stored" of an earlier try remains valid.
+          // The host uses the first response to a try. "stored", also from an earlier try, is final.
           if (open.answer !== "stored") open.answer = isStored ? "stored" : "refused";
         },
       };
@@ -219,7 +225,7 @@ export function put(state: ModelState, shard: ShardNumber, value: number): void 
   state.keys[shard] = value;
 }
 
-/** The stream keeps the newest messages of each journal. */
+/** Appends a message to a journal. The stream keeps only the newest messages of each journal. */
 export function append(journal: ModelState["journals"][string], rest: Omit<Message, "at">): void {
   journal.count += 1;
   journal.messages = [...journal.messages, { at: journal.count, ...rest }].slice(-KEPT);

@@ -1,13 +1,13 @@
-/** An agent without an app: takes what its inbox has for it, as the host of a real one does. */
+/** An agent without an app: handles the deliveries of its inbox as the host of a real agent does. */
 import { type AgentDelivery, agent } from "../../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../../schemas/apps/agent-inbox.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import { type AnyHostedDefinition, defineHosted } from "../../../runtime/kinds/define-hosted.ts";
 
-/** Of what goes together: the rest is to come again. */
+/** Number of deliveries of one round that the agent handles. The inbox must offer the rest again. */
 const TAKEN_MAX = 3;
-/** After that many rounds the inbox must send another mail for the rest. */
+/** After this number of rounds, the inbox must send another mail for the remaining deliveries. */
 const ROUNDS_MAX = 4;
 const IDLE_MS = 60_000;
 

@@ -14,7 +14,10 @@ export class Inbox extends ActorInHand<Messages, AgentInboxState, InboxRow> {
     super(agentInboxActor, INBOX_KEY);
   }
 
-  /** Goes on until the next try is sent: a reminder may come before its time. */
+  /**
+   * Fires the reminder `resume` until the inbox sends the next attempt: a reminder may come before the attempt is
+   * due.
+   */
   untilNextTry(): void {
     const before = this.sent.length;
     while (this.sent.length === before) this.remind("resume");
@@ -24,26 +27,32 @@ export class Inbox extends ActorInHand<Messages, AgentInboxState, InboxRow> {
     return this.ask("receive", eventOf(eventId, fields));
   }
 
-  /** Returns the deliveries that the agent must fetch, if it was notified since the last call. */
+  /**
+   * Returns the first delivery of each round that the agent must fetch, if the agent was notified since the last
+   * call.
+   */
   deliveries(): AgentDelivery[] {
     return this.rounds().flatMap(([first]) => first ?? []);
   }
 
-  /** With what goes together each time. */
+  /** Returns, for each notification of the agent since the last call, all deliveries of that round. */
   rounds(): AgentDelivery[][] {
     const told = this.sent.filter(({ kind }) => kind === "agent");
     this.sent = this.sent.filter(({ kind }) => kind !== "agent");
     return told.map(() => this.ask("current", {}).deliveries);
   }
 
-  /** The agent answers a round, as far as it came with it. */
+  /**
+   * Reports the agent's response statuses for a round. With fewer statuses than deliveries, the rest of the round
+   * counts as not begun.
+   */
   settle([first, ...next]: AgentDelivery[], statuses: number[]): void {
     const [status, ...others] = statuses.map((one) => ({ status: one }));
     const { id = "", attempt = 1 } = first ?? {};
     this.ask("delivered", { id, attempt, ...status, next: others.slice(0, next.length) });
   }
 
-  /** The agent answers what it was sent. */
+  /** Answers all deliveries that the agent must fetch with the same status. */
   answer(status = 200): AgentDelivery[] {
     const deliveries = this.deliveries();
     for (const { id, attempt } of deliveries) this.ask("delivered", { id, attempt, status });

@@ -1,6 +1,6 @@
 /**
- * Bodies of apps' requests and answers: a small body is in the message, a larger one in a blob that the message
- * names.
+ * Bodies of apps' requests and responses. A small body is part of the message; a larger body is in a blob that the
+ * message names.
  */
 import { randomUUID } from "node:crypto";
 import { type Body, inlineBody, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
@@ -13,7 +13,7 @@ export const APP_BODY_INLINE_BYTES_MAX = 600_000;
 /** A blob with a body expires after this many seconds. By then no attempt of its call is running. */
 const APP_BODY_KEPT_S = 600;
 
-/** Throws `body_too_large`, because the writer of the blob is not trusted. */
+/** Reads a body. Throws `body_too_large` past the limit, because the writer of the blob is not trusted. */
 export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promise<Buffer> {
   if (!("blob" in body)) return inlineBytes(body);
   const pieces: Uint8Array[] = [];
@@ -29,7 +29,7 @@ export async function readBody(blobs: Pick<BlobStore, "get">, body: Body): Promi
   return Buffer.concat(pieces, bytes);
 }
 
-/** Stores a body. `app` owns the blob, if one is needed: the blob is deleted with the app at the latest. */
+/** Stores a body. A blob that is needed belongs to `app`: it is deleted with the app at the latest. */
 export async function writeBody(
   blobs: Pick<BlobStore, "put">,
   app: string,

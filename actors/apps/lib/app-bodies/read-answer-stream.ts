@@ -1,4 +1,7 @@
-/** Reads an answer that an app is still writing: requests part after part from the host of the app's process. */
+/**
+ * Reads a response that an app is still writing. Requests one part after the other from the host of the app's
+ * process.
+ */
 
 import { StreamAnswer, type StreamQuestion } from "../../../../schemas/apps/answer-stream.ts";
 import { type AnswerStream, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
@@ -23,12 +26,12 @@ interface StreamReaderParts {
 }
 
 const GONE: StreamAnswer = { failed: "its host is gone" };
-/** Time for the transfer of an answer, in addition to the time that its host waits. */
+/** Time for the transfer of a part, in addition to the time for which the host waits for the part. */
 const WAY_MS = 5_000;
 
 /**
- * Yields the parts of an answer as the app makes them. Rejects with `app_failed` if the answer breaks off, and with
- * the signal's reason. A reader that stops early ends the stream.
+ * Yields the parts of a response as the app writes them. Rejects with `app_failed` if the response breaks off, and
+ * with the signal's reason if aborted. A reader that stops early ends the stream.
  */
 export async function* readAnswerStream(
   parts: StreamReaderParts,
@@ -53,7 +56,7 @@ export async function* readAnswerStream(
   }
 }
 
-/** Reads one part, or learns that there is none yet. Rejects with the signal's reason. */
+/** Reads one part, or returns that none is ready yet. Rejects with the signal's reason. */
 export async function readPart(
   { bus, clock }: StreamReaderParts,
   { subject, stream }: AnswerStream,
@@ -71,14 +74,14 @@ export async function readPart(
     if (typeof asked === "object") {
       return StreamAnswer.safeParse(parseJson(asked.answer.string())).data ?? GONE;
     }
-    // After an outage of the bus it may be back a moment later than this process.
+    // After an outage of the bus, the host may reconnect a little later than this process.
     absences += 1;
     if (absences > APP_STREAM_ABSENCES_MAX) return GONE;
     await clock.wait(APP_STREAM_RETRY_MS, signal);
   }
 }
 
-/** Notifies the host that the reader has stopped. A host that misses this ends the stream later by itself. */
+/** Notifies the host that the reader has stopped. If the notice is lost, the host ends the stream after a timeout. */
 export function leaveAnswerStream(bus: Bus, { subject, stream }: AnswerStream): void {
   const question: StreamQuestion = { stream, part: 1, isLeft: true };
   tell(bus, subject, JSON.stringify(question));

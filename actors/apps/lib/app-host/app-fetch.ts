@@ -23,7 +23,7 @@ const OURS = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
-/** The body is already decoded and has another length. */
+/** Response headers that are removed: the body is already decoded, so its encoding and length differ. */
 const ABOUT_ENCODING = new Set(["content-encoding", "content-length", "transfer-encoding"]);
 
 export class AppFetch {

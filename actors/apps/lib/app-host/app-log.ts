@@ -1,4 +1,6 @@
-/** Writes the output of apps to the stream of logs. Watchers receive the lines as they are published. */
+/**
+ * Writes the output of apps to the stream of logs. Clients that follow a log receive each line when it is published.
+ */
 
 import type { AppLogLine } from "../../../../schemas/apps/app-log.ts";
 import {
@@ -21,7 +23,8 @@ export class AppLog {
   }
 
   /**
-   * Publishes a line without waiting. Lines are lost while the bus is away and past the limit of lines per second.
+   * Publishes a line without waiting. Lines are lost while the bus is disconnected, and above the limit of lines per
+   * second.
    */
   print(app: string, line: Omit<AppLogLine, "at">): void {
     const at = this.#clock.now();

@@ -1,4 +1,4 @@
-/** The parts that the app processes of one host need. */
+/** The dependencies that the app processes of one host share. */
 import type { Logger } from "pino";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
@@ -29,7 +29,7 @@ export interface AppProcessesParts {
   folder: ProcessFolder;
   /** Defaults to APP_PROCESSES_MAX. */
   processesMax?: number | undefined;
-  /** Agents open in one process; defaults to what the limit of open files allows. */
+  /** Limit of the agents that are open in one process. Defaults to the number that the limit of open files allows. */
   agentsMax?: number | undefined;
   /** Defaults to APP_PROCESS_IDLE_MS. */
   idleMs?: number | undefined;

@@ -118,7 +118,7 @@ describe("processes of apps", function () {
     await until("it is under way", () => asked.length === 1);
     const { process: idle } = await processes.of(apps[1] ?? "");
     expect(processes.count).to.equal(2);
-    // The second does nothing: the third has its place.
+    // The process of the second app is idle, so the third app takes its place.
     const third = call(2);
     await until("it is under way", () => asked.length === 2);
     await idle.ended;

@@ -22,13 +22,13 @@ import { RestartPauses } from "./restart-pauses.ts";
 
 /** Number of process crashes during one turn after which the turn is refused. */
 export const AGENT_TURN_CRASHES_MAX = 2;
-/** Number of crashed turns that a host remembers, at some 150 bytes each. */
+/** Number of turns with crashes that a host remembers, at about 150 bytes each. */
 export const AGENT_CRASHED_TURNS_KEPT_MAX = 10_000;
 
-/** An app's code in memory, in the version that serves. */
+/** A running process with the serving version of an app's code. */
 export interface Running {
   readonly process: AppProcess;
-  /** Aborts when another version or changed secrets replace it. */
+  /** Aborts when another version or changed secrets replace this process. */
   readonly outdated: AbortSignal;
 }
 
@@ -41,7 +41,7 @@ interface Slot {
   idleSince: number | undefined;
 }
 
-/** Interval of the search for idle processes. */
+/** Interval between two searches for idle processes. */
 const SWEEP_MS = 5_000;
 
 export class AppProcesses {
@@ -49,7 +49,7 @@ export class AppProcesses {
   readonly #users: AppUsers;
   /** The serving process of each app, by the app's key. */
   readonly #current = new Map<string, Slot>();
-  /** All processes that live or start, and those that are being retired. */
+  /** All processes that run or start, including those that are being retired. */
   readonly #all = new Set<Slot>();
   readonly #restarts: RestartPauses;
   readonly #crashes = new Map<string, number>();
@@ -73,7 +73,7 @@ export class AppProcesses {
     return this.#all.size;
   }
 
-  /** Number of apps for which this host holds anything. */
+  /** Number of apps for which this host holds any data. */
   get apps(): number {
     return this.#parts.serving.watched;
   }
@@ -89,8 +89,8 @@ export class AppProcesses {
   }
 
   /**
-   * The process that runs what the app serves. Rejects with ActorError: `not_found`, `app_broken`, `busy`,
-   * `unavailable`.
+   * Returns the process that runs the serving version of the app. Rejects with ActorError: `not_found`, `app_broken`,
+   * `busy`, `unavailable`.
    */
   async of(key: string): Promise<Running> {
     for (;;) {
@@ -108,7 +108,7 @@ export class AppProcesses {
     }
   }
 
-  /** Starts a version that does not serve, ends it, and returns its exports. */
+  /** Starts a version that does not serve yet, returns its exports, and ends its process. */
   async check(key: string, version: ServingApp): Promise<Exported> {
     this.#checkRoom();
     try {
@@ -118,14 +118,15 @@ export class AppProcesses {
       return process.exported;
     } catch (error) {
       if (!(error instanceof ActorError) || error.code !== "unavailable") throw error;
-      // Callers retry temporary errors by themselves, but a deploy must report this at once.
+      // Clients retry temporary errors automatically, so this error becomes a final one: a deploy must report it
+      // without delay.
       throw new ActorError("deadline_exceeded", error.message);
     } finally {
       this.#release(key);
     }
   }
 
-  /** Returns whether this turn may have made its process end. */
+  /** Returns whether a process ended during this turn, so that the turn may be the cause. */
   hasCrashed(id: string): boolean {
     return this.#crashes.has(id);
   }
@@ -187,7 +188,7 @@ export class AppProcesses {
       () => {
         this.#forget(slot);
         this.#restarts.putOff(key, serving.revision);
-        // The former process continues until the new one has started.
+        // The previous process continues until the new process has started.
         const isAlive = before && this.#all.has(before) && !before.outdated.signal.aborted;
         if (isAlive && !this.#current.has(key)) this.#current.set(key, before);
       },
@@ -229,7 +230,10 @@ export class AppProcesses {
     );
   }
 
-  /** Processes whose folder is gone can open no database. They are replaced, in a folder that is created again. */
+  /**
+   * Ensures that the folder of the processes exists. If it was removed, processes can open no database, so they are
+   * replaced, in a folder that is created again.
+   */
   async #ensureFolder(): Promise<void> {
     const { folder, logger } = this.#parts;
     const before = [...this.#all];
@@ -250,7 +254,10 @@ export class AppProcesses {
     }
   }
 
-  /** Throws ActorError when a secret cannot be opened; only the operator can mend that. */
+  /**
+   * Returns the values of an app's `env`. Throws ActorError when a secret cannot be opened; only the operator can fix
+   * that.
+   */
   #valuesOf(key: string, { config, secrets }: ServingApp): Record<string, unknown> {
     const values: Record<string, unknown> = { ...config.vars };
     for (const { name, sealed } of secrets) {
@@ -293,8 +300,8 @@ export class AppProcesses {
   }
 
   /**
-   * The new process has started, so all older processes finish their work. An earlier replacement may have failed, so
-   * there may be several.
+   * Retires all older processes, because the new process has started. There may be several if an earlier replacement
+   * failed.
    */
   #retireBefore(slot: Slot): void {
     for (const other of this.#all) {
@@ -346,7 +353,7 @@ export class AppProcesses {
     this.#release(slot.key);
   }
 
-  /** Releases what this host holds for an app that has no process here any more. */
+  /** Releases the data that this host holds for an app without processes here. */
   #release(key: string): void {
     for (const slot of this.#all) if (slot.key === key) return;
     this.#users.release(key);
@@ -358,7 +365,7 @@ export class AppProcesses {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       await clock.wait(SWEEP_MS, signal);
-      // The next request for a process gets the error.
+      // If this fails, the next request for a process gets the error.
       if (!signal.aborted) await this.#ensureFolder().catch(() => {});
       const now = clock.monotonic();
       for (const slot of this.#all) {
@@ -383,6 +390,6 @@ async function revisionOf({ starting }: Slot): Promise<number | undefined> {
   }
 }
 
-/** Agents end before that by themselves. */
+/** Time added to AGENT_TURN_MS_MAX before a retired process is killed. Its agents close before that. */
 const DRAIN_MARGIN_MS = 2_000;
 const DRAIN_POLL_MS = 20;

@@ -5,12 +5,14 @@ import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { fnv1a32 } from "../../../../schemas/subjects.ts";
 
-/** Above the ids of people, services, container ranges and systemd's dynamic users. */
+/**
+ * The first user id for apps. It is above the ids of people, services, container ranges and systemd's dynamic users.
+ */
 const FIRST = 1_900_000_000;
 const COUNT = 100_000_000;
 
 export class AppUsers {
-  /** False if child processes run as this process's own user. */
+  /** False if child processes must run as the same user as this process. */
   readonly #isPossible: boolean;
   readonly #taken = new Map<number, string>();
 
@@ -53,14 +55,14 @@ export async function whyOneUser(programs: readonly string[]): Promise<string | 
   return undefined;
 }
 
-/** Returns the system's error for a process of this user; undefined if one can start. */
+/** Starts a process as this user. Returns the system's error code, or undefined if the process started. */
 async function refusalOf(user: number): Promise<string | undefined> {
   try {
     await promisify(execFile)(process.execPath, ["--version"], { uid: user, gid: user });
     return undefined;
   } catch (error) {
     const { syscall, code } = error as NodeJS.ErrnoException;
-    // The error names the folder when the user may not read the program.
+    // EACCES only means that this user may not read the program. The caller then names the folder that is closed.
     return syscall === "spawn" && code !== "EACCES" ? code : undefined;
   }
 }

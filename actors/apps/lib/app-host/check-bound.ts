@@ -1,12 +1,12 @@
 /**
- * Holds calls of the REST API by code of an app to what its configuration binds: the process itself is not trusted
- * with that.
+ * Restricts calls of the REST API by app code to the bindings in the app's configuration. The host checks this,
+ * because the process is not trusted.
  */
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { folded } from "../../../../schemas/repositories/git-names.ts";
 
-/** Throws ActorError `forbidden` where the app has no such binding. */
+/** Throws ActorError `forbidden` if the app has no such binding. */
 export function checkBound(
   config: Pick<AppConfig, "artifacts" | "browser">,
   permission: "artifacts" | "browser",

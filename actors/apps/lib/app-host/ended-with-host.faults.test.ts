@@ -9,8 +9,8 @@ import { whyNotEnded } from "./ended-with-host.ts";
 
 const HOST = join(import.meta.dirname, "../../../../scripts/testing/app-process-host-main.ts");
 /**
- * On a machine that does much else: the kernel itself takes milliseconds, and a process that starts has to come to
- * look.
+ * Time limit for the end of the process, long enough for a busy machine. The kernel kills a process within
+ * milliseconds, but a process that just starts notices the end of its host only later.
  */
 const ENDED_MS_MAX = 30_000;
 
@@ -19,9 +19,12 @@ interface Phase {
   top?: string;
   /** Of the agent's method. */
   go?: string;
-  /** The line that its host prints in this phase; absent where the host is killed as soon as the process exists. */
+  /**
+   * The line that the host prints when this phase begins. If absent, the host is killed as soon as the process
+   * exists.
+   */
   shows?: string;
-  /** The process itself, before its host is killed. */
+  /** The signal that the process gets before its host is killed. */
   signal?: NodeJS.Signals;
 }
 
@@ -46,7 +49,7 @@ const HEARS: Record<string, Phase> = {
     shows: "heard finished",
   },
 };
-/** Phases in which the process runs none of our code. */
+/** Phases in which the process runs none of the platform's code, so that only the kernel can end it. */
 const HEARS_NOTHING: Record<string, Phase> = {
   "computes as it loads its bundle": {
     top: `console.log("there"); for (;;);`,
@@ -75,7 +78,7 @@ describe("an app's process whose host is killed", function () {
   });
   after(() => rm(folder, { recursive: true, force: true }));
 
-  /** Resolves when the process is gone, and rejects where it stays. */
+  /** Kills the host. Resolves when the process has ended, and rejects if it keeps running. */
   async function killHost({ top = "", go = "", shows, signal }: Phase, how: "bound" | "alone") {
     const code = `import { Agent } from "trunkline/agents";
       ${top}

@@ -1,12 +1,16 @@
 /**
- * Has the kernel end the processes of apps with their host: it does so whatever they are at. By themselves they
- * notice only between two steps of their code, which may have no end, and not while they are stopped.
+ * Makes the kernel kill app processes when their host ends, whatever they are doing. A process itself notices the end
+ * of its host only between two steps of its code. Such a step may never end, and a stopped process (SIGSTOP) runs no
+ * steps.
  */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import type { ProcessProgram } from "../app-process/process-program.ts";
 
-/** `setpriv` of util-linux. The started program replaces it, with the same process id, channel and output. */
+/**
+ * `setpriv` of util-linux. It replaces itself with the started program, which keeps the same process id, channel and
+ * output.
+ */
 const SETPRIV = "/usr/bin/setpriv";
 const PARAMETERS = ["--pdeathsig", "KILL", "--"];
 
@@ -19,7 +23,7 @@ export function endedWithHost(program: ProcessProgram): ProcessProgram {
   };
 }
 
-/** Returns the reason why the kernel cannot do this; undefined if it can. */
+/** Returns the reason why the kernel cannot kill processes with their host; undefined if it can. */
 export async function whyNotEnded(): Promise<string | undefined> {
   try {
     await promisify(execFile)(SETPRIV, [...PARAMETERS, process.execPath, "--version"]);

@@ -1,4 +1,7 @@
-/** The serving versions of this host's apps. Followers are notified as soon as one changes or may have changed. */
+/**
+ * Caches the serving versions of this host's apps. Subscribers are notified as soon as a version changes or may have
+ * changed.
+ */
 import { app, type ServingApp } from "../../../../schemas/apps/app.ts";
 import { APP_SERVING_KEPT_MS } from "../../../../schemas/apps/limits.ts";
 import type { LiveUpdates } from "../../../runtime/bus/live.ts";
@@ -43,14 +46,14 @@ export class FollowedApps {
     return serving;
   }
 
-  /** Apps whose changes this host follows. */
+  /** Number of apps whose changes this host follows. */
   get watched(): number {
     return this.#watched.size;
   }
 
   /**
-   * Drops the known version and calls `changed` whenever the serving version changes or may have changed, until
-   * `unwatch`.
+   * Until `unwatch`: whenever the serving version changes or may have changed, drops the cached version and calls
+   * `changed`.
    */
   watch(key: string, changed: () => void): void {
     if (this.#watched.has(key)) return;
@@ -76,7 +79,7 @@ export class FollowedApps {
         changed();
         for await (const _ of updates) changed();
       } catch {
-        // While the bus is away, a cached version is used until it expires.
+        // While the bus is disconnected, a cached version is used until it expires.
       }
       await clock.wait(APP_SERVING_KEPT_MS, signal);
     }

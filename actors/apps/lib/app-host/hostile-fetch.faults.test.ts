@@ -31,7 +31,10 @@ export class Fetcher extends Agent {
 export default {};
 `;
 
-/** Apps may reach the first address, as if it were public. The second is the machine's own. */
+/**
+ * Apps may reach the address OUTSIDE, as if it were public. INSIDE is an address of the machine itself, which apps
+ * must not reach.
+ */
 const OUTSIDE = "127.0.0.2";
 const INSIDE = "127.0.0.1";
 
@@ -57,7 +60,8 @@ describe("fetch of a hostile app", function () {
     await world.deploy("hostile", CODE, {
       agents: [{ binding: "Fetcher", class_name: "Fetcher" }],
     });
-    // The same port, so that only the address tells one from the other: it may be somebody else's at one of them.
+    // Both servers use the same port, so that they differ in the address only. The loop finds a port that is free at
+    // both addresses.
     await until("one port is free at both", async () => {
       outside = createServer((request, response) => answer(request, response));
       inside = createServer((_request, response) => {
@@ -155,7 +159,7 @@ describe("fetch of a hostile app", function () {
     const most = Buffer.alloc(APP_ANSWER_BYTES_MAX, "x");
     const waiting: (() => void)[] = [];
     answer = (_request, response) => {
-      // The end of each comes when all are there but for that.
+      // Each response lacks its last byte until all requests have arrived.
       response.write(most.subarray(1));
       waiting.push(() => response.end("x"));
       if (waiting.length === COUNT) for (const end of waiting) end();

@@ -1,6 +1,6 @@
 /**
- * Runs the operations that app code requests from the platform, such as fetches and calls. Each is limited in time
- * and size, and answered to its process.
+ * Runs the operations that app code requests from the platform, such as fetches and calls. Each operation is limited
+ * in time and size, and its result is sent to the process.
  */
 import { agent as agentContract } from "../../../../schemas/apps/agent.ts";
 import type { AppConfig } from "../../../../schemas/apps/app-config.ts";
@@ -49,7 +49,7 @@ import { checkBound } from "./check-bound.ts";
 /** Limit of a payload as text. */
 const OUTGOING_PAYLOAD_BYTES_MAX = 1_000_000;
 
-/** Limit of the concurrent fetches and calls of one process; further ones wait. */
+/** Limit of the concurrent fetches and calls of one process. Further operations wait. */
 export const APP_OPERATIONS_MAX = 64;
 /** Time limit of one operation. */
 const APP_OPERATION_MS_MAX = 60_000;
@@ -66,7 +66,7 @@ interface OperationsParts {
   limits: AgentLimits;
 }
 
-/** The agent of the operation; without one it belongs to the entry. */
+/** The address is that of the agent that requested the operation; without one, the app's entry requested it. */
 interface Asker {
   config: AppConfig;
   app: string;
@@ -74,7 +74,7 @@ interface Asker {
   values: Readonly<Record<string, unknown>>;
   /** Aborts when the process ends or its time is up. */
   signal: AbortSignal;
-  /** Counts bytes of a response. Throws ActorError `busy` past the limit. */
+  /** Counts bytes of a response that arrive. Throws ActorError `busy` past the limit. */
   comes(bytes: number): void;
   process: AppProcess;
 }
@@ -116,7 +116,7 @@ export class Operations {
       process.held.hold(bytes);
       heldBytes = bytes;
       const perform = () => {
-        // Checked before any effect: without room for its answer, an operation does not begin.
+        // The room for the result is checked before any effect. Without room, an operation does not begin.
         arriving.checkRoom();
         const { ending } = process;
         const isCall = wanted.type === "agent.request" || wanted.type === "agent.invoke";
@@ -131,9 +131,9 @@ export class Operations {
           ...{ process, address, signal, comes },
         });
       };
-      // Reading a part waits for another app's code, so it takes no place among the running operations.
+      // Reading a part waits for another app's code, so it does not count toward the limit of concurrent operations.
       const result = await (wanted.type === "read" ? perform() : turnstile.run(perform));
-      // Bytes that arrived outside the message are not counted yet.
+      // Bytes of the result that `comes` did not count are counted now.
       const uncounted = Math.max(0, weightOf(result) - arrivingBytes);
       arriving.addDone(uncounted);
       arrivingBytes += uncounted;
@@ -281,8 +281,8 @@ export class Operations {
   }
 
   /**
-   * `remove` deletes a blob that this call wrote. If the operation is a repeat, the queue has the blob or no longer
-   * needs it.
+   * Stores a webhook's payload, and returns it with `remove`, which deletes a blob that this call wrote. If the
+   * operation is a repeat, the queue has the blob already or no longer needs it.
    */
   async #payload(blobs: BodyBlobs, app: string, id: string, bytes: Buffer) {
     if (bytes.length <= OUTGOING_INLINE_BYTES_MAX) {
@@ -296,7 +296,7 @@ export class Operations {
     return { body: { blob }, remove };
   }
 
-  /** A secret of the app is stored by name, so that the next attempt uses its current value. */
+  /** A secret of the app is stored by its name, so that each attempt uses the secret's current value. */
   #signing(app: string, secret: string, values: Readonly<Record<string, unknown>>) {
     const name = Object.keys(values).find((known) => values[known] === secret);
     if (name !== undefined) return { name };

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { APP_MEMORY_FOLDER_BYTES_MIN, openProcessFolder, rootIn } from "./process-folders.ts";
 
-/** A host in a process of its own: says its folder's path, and goes on. */
+/** A host in a separate process. It sends the path of its folder, and then waits. */
 const HOST = `
 import { openProcessFolder } from ${JSON.stringify(join(import.meta.dirname, "process-folders.ts"))};
 const { path } = await openProcessFolder(process.argv[2]);

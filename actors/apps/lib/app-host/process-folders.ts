@@ -14,8 +14,8 @@ import { AGENT_DATABASE_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 
 /**
- * Smallest file system in memory that is used: sixteen of the largest databases fit. Containers often have only 64
- * MB.
+ * Smallest in-memory file system that is used. It holds sixteen databases of the largest size. Containers often have
+ * only 64 MB.
  */
 export const APP_MEMORY_FOLDER_BYTES_MIN = 16 * AGENT_DATABASE_BYTES_MAX;
 
@@ -25,7 +25,8 @@ const PREFIX = "trunkline-apps-";
 const LOCK = ".lock";
 
 /**
- * Containers often have little shared memory, which a few databases would fill. Then the folders are ordinary files.
+ * Returns the parent of the folders. Containers often have little shared memory, which a few databases would fill. In
+ * that case it is an ordinary folder on disk.
  */
 export const rootIn = async (memoryFolder: string): Promise<string> =>
   (await fileSystemBytes(memoryFolder)) < APP_MEMORY_FOLDER_BYTES_MIN ? tmpdir() : memoryFolder;
@@ -43,8 +44,8 @@ export async function openProcessFolder(memoryFolder = MEMORY_FOLDER): Promise<P
 }
 
 /**
- * A folder that is held by a listening socket beside it. The kernel closes the socket however the process ends, so no
- * clock is needed. A stopped process (SIGSTOP) still holds its folder.
+ * A folder that is locked by a listening socket beside it. The kernel closes the socket however the process ends, so
+ * the lock needs no expiry time. A stopped process (SIGSTOP) still holds its folder.
  */
 export class ProcessFolder {
   readonly path: string;
@@ -62,7 +63,7 @@ export class ProcessFolder {
     if (this.#lock === undefined || !existsSync(this.path + LOCK)) await this.#listen();
     if (await this.#isThere()) return false;
     await mkdir(this.path, { mode: 0o700 });
-    // Apps' users may pass through to their own folder, and cannot list the others.
+    // Users of apps may pass through to their own folder, but cannot list the other folders.
     await chmod(this.path, 0o711);
     return true;
   }
@@ -74,7 +75,7 @@ export class ProcessFolder {
     await rm(this.path + LOCK, { force: true });
   }
 
-  /** Throws if another user has put a file or folder in its place. */
+  /** Returns whether the folder exists. Throws if another user has put a file or folder in its place. */
   async #isThere(): Promise<boolean> {
     const found = await lstat(this.path).catch(() => undefined);
     if (found === undefined) return false;
@@ -94,7 +95,7 @@ export class ProcessFolder {
   }
 }
 
-/** Removes the folders below `root` whose hosts have ended, and kills what still runs in them. */
+/** Removes the folders below `root` whose hosts have ended, and kills the processes that still run in them. */
 export async function removeLeftFolders(root: string): Promise<void> {
   const names = (await readdir(root)).filter((name) => name.startsWith(PREFIX));
   const folders = new Set(names.map((name) => name.replace(LOCK, "")));
@@ -113,7 +114,9 @@ export async function removeLeftFolders(root: string): Promise<void> {
   }
 }
 
-/** Returns false only if surely nobody listens. A full connection queue also means a living process. */
+/**
+ * Returns false only if surely no process listens on the lock. A full connection queue also means a running process.
+ */
 async function isHeld(lock: string): Promise<boolean> {
   const socket = connect(lock);
   try {
@@ -126,7 +129,10 @@ async function isHeld(lock: string): Promise<boolean> {
   }
 }
 
-/** Code that never yields does not notice the end of its host, and not every kernel kills it then. */
+/**
+ * Kills the processes of a folder. Code that never yields does not notice the end of its host, and not every kernel
+ * kills its process then.
+ */
 async function endProcessesOf(folder: string): Promise<void> {
   const pids = existsSync("/proc")
     ? (await readdir("/proc")).filter((name) => /^\d+$/.test(name))

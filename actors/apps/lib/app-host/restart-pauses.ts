@@ -1,7 +1,7 @@
-/** The growing pause before an app may start again that ended by itself or did not start. */
+/** Counts the growing pause before an app may start again after its process crashed or did not start. */
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
-/** Pauses between starts of a process that ends by itself, doubled from the first to the last. */
+/** First pause between starts of a process that crashes. Pauses double up to APP_RESTART_MS_MAX. */
 export const APP_RESTART_MS = 50;
 const APP_RESTART_MS_MAX = 5_000;
 /** A process that ran this long counts as stable. */
@@ -21,7 +21,7 @@ export class RestartPauses {
     this.#clock = clock;
   }
 
-  /** Returns the milliseconds until this revision may start; zero or less means at once. */
+  /** Returns the milliseconds until this revision may start. Zero or less means that it may start now. */
   leftMs(key: string, revision: number): number {
     const restart = this.#restarts.get(key);
     return restart?.revision === revision ? restart.notBefore - this.#clock.monotonic() : 0;
@@ -35,7 +35,7 @@ export class RestartPauses {
     this.#restarts.set(key, { revision, pauseMs, notBefore: now + (isNew ? 0 : pauseMs) });
   }
 
-  /** Forgets apps that have been stable since. */
+  /** Removes the records of apps that have been stable since their last restart. */
   sweep(): void {
     const now = this.#clock.monotonic();
     for (const [key, { notBefore }] of this.#restarts) {

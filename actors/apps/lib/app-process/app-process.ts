@@ -39,15 +39,15 @@ export interface AppProcessParts {
   /** Runs an operation that the default export requested. */
   operate(process: AppProcess, message: Extract<FromProcess, { type: "operation" }>): void;
   streams: Pick<HostStreams, "heard" | "ofEntry">;
-  /** Agents that may be open at once: as many as the limit of open files allows. */
+  /** Limit of the agents that may be open at the same time. It is as large as the limit of open files allows. */
   agentsMax?: number | undefined;
-  /** Receives the app's lines and the reason of its end. */
+  /** Receives the lines that the app prints and the reason of its end. */
   log(line: { level: "debug" | "info" | "warn" | "error"; text: string; agent?: string }): void;
 }
 
 /** Limit of the characters kept from Node's last output before a crash. */
 const LAST_WORDS_CHARS = 2_000;
-/** Scheduling priority: processes of apps come after the platform's own. */
+/** Scheduling priority: the platform's own processes come before processes of apps. */
 const NICENESS = constants.priority.PRIORITY_BELOW_NORMAL;
 
 export class AppProcess {
@@ -108,7 +108,7 @@ export class AppProcess {
     return this.#child.pid ?? 0;
   }
 
-  /** True when the process has ended or is about to end: nothing may begin in it any more. */
+  /** True when the process has ended or is about to end, so that no work may begin in it. */
   get isEnded(): boolean {
     return this.#isEnded || this.#child.killed;
   }
@@ -192,8 +192,8 @@ export class AppProcess {
   }
 
   /**
-   * Messages of one turn of the event loop share one write, which costs as much as the rest of a message. Calls
-   * `arrived` once, even if the message is lost.
+   * Enqueues a message. Messages of one turn of the event loop share one write, because a write costs as much as the
+   * rest of a message. Calls `arrived` exactly one time, even if the message is lost.
    */
   send(message: ToProcess, arrived: () => void = () => {}): void {
     this.#said.push({ message, arrived });
@@ -206,7 +206,7 @@ export class AppProcess {
     this.send(message, () => this.arriving.remove(bytes));
   }
 
-  /** Kills the process. Of its later output only log lines are used. */
+  /** Kills the process. After that only the log lines of its output are used. */
   kill(reason: string): void {
     this.#reason ??= reason;
     this.#child.kill("SIGKILL");
@@ -222,7 +222,7 @@ export class AppProcess {
       arrived();
       return;
     }
-    // Messages in flight are lost when the process ends. Callers that wait for a reply are notified of the end.
+    // Messages in flight are lost when the process ends. Their callers are notified of that end.
     this.#child.send(
       said.map(({ message }) => message),
       arrived,
@@ -242,7 +242,7 @@ export class AppProcess {
         this.kill(FORGED);
       }
     });
-    // Node's own listener, for passed handles, trusts every such message.
+    // Removes Node's own listener for passed handles, because it trusts every such message.
     child.removeAllListeners("internalMessage");
     child.on("internalMessage", () => this.kill(FORGED));
     child.once("error", (error) => {
@@ -356,7 +356,7 @@ export class AppProcess {
     this.#parts.log({ level, text, ...(key !== undefined && { agent: key }) });
   }
 
-  /** Prints an error of user code. The caller gets only what the gateway passes on. */
+  /** Prints an error of user code. The caller receives only the part that the gateway passes on. */
   #printFault({ agent, error }: Extract<FromProcess, { type: "refused" }>): void {
     if (error.refusal !== undefined) return;
     const text = error.stack ?? `${error.name}: ${error.message}`;
@@ -378,9 +378,9 @@ export class AppProcess {
     const error = new ProcessEnded(this.#reason ?? heapBound ?? how, {
       ...{ bound: this.#bound ?? heapBound, lastWords, isOfOneTurn: turns === 1 },
     });
-    // Before the notifications, because notified callers ask for another process.
+    // The promise resolves before the listeners are notified, because they then request another process.
     this.#ended.resolve(error);
-    // Only an error that its bundle throws is the app's own fault. After any other error the app may start later.
+    // Only an error that the bundle throws is the app's own fault. After any other error, a later start may succeed.
     const text = `Cannot start the app just now: ${this.#reason ?? how}`;
     const unready = new ActorError("unavailable", text, { retryAfterS: 1 });
     this.#ready.reject(unready);

@@ -1,7 +1,12 @@
-/** Counts the bytes on their way to one app's process, so that messages to an app cannot fill its host's memory. */
+/**
+ * Counts the bytes of messages that one app's process has not read yet, so that they cannot fill the host's memory.
+ */
 import { ActorError } from "../../../../schemas/errors.ts";
 
-/** Limit of the bytes on their way to one process: unread turns and answers to its operations. More is refused. */
+/**
+ * Limit of the unread bytes for one process: its turns and the results of its operations. Further messages are
+ * refused.
+ */
 export const APP_ARRIVING_BYTES_MAX = 64 * 1024 * 1024;
 
 export class Arriving {
@@ -13,7 +18,7 @@ export class Arriving {
     this.#bytes += bytes;
   }
 
-  /** Throws like `add` for bytes that will be added later. */
+  /** Throws as `add` would for bytes that will be added later. */
   checkRoom(bytes = 0): void {
     const isFull = this.#bytes >= APP_ARRIVING_BYTES_MAX;
     if (!isFull && this.#bytes + bytes <= APP_ARRIVING_BYTES_MAX) return;
@@ -21,12 +26,12 @@ export class Arriving {
     throw new ActorError("busy", text, { retryAfterS: 1 });
   }
 
-  /** Adds the answer of a finished operation, which cannot be refused any more: it counts even past the limit. */
+  /** Adds the result of a finished operation, even past the limit, because it cannot be refused any more. */
   addDone(bytes: number): void {
     this.#bytes += bytes;
   }
 
-  /** Ends the count of bytes that have arrived or never will. */
+  /** Stops counting bytes that have arrived or will never arrive. */
   remove(bytes: number): void {
     this.#bytes -= bytes;
   }

@@ -1,4 +1,6 @@
-/** Background work of an app's entry (`waitUntil`): it keeps the process for as long as a turn may take. */
+/**
+ * Background work of an app's entry (`waitUntil`). It keeps the process alive for at most the time limit of a turn.
+ */
 
 import { ENTRY, type FromProcess } from "../../../../schemas/apps/app-process.ts";
 import { AGENT_TURN_MS_MAX } from "../../../../schemas/apps/limits.ts";
@@ -16,7 +18,7 @@ export class EntryWait {
     return this.#now() < this.#until ? 1 : 0;
   }
 
-  /** Handles an idle notice of the entry. Returns false for one of an agent. */
+  /** Handles an idle notice of the entry. Returns false for a notice of an agent. */
   takes({ agent, isIdle }: Extract<FromProcess, { type: "idle" }>): boolean {
     if (agent !== ENTRY) return false;
     this.#until = isIdle ? 0 : this.#now() + AGENT_TURN_MS_MAX;

@@ -1,4 +1,4 @@
-/** Parses messages from an app's process. The process runs code of others, so its messages are not trusted. */
+/** Parses messages from an app's process. The process runs untrusted code, so its messages are not trusted. */
 import { z } from "zod";
 import { AgentInspection, QueryRows } from "../../../../schemas/apps/agent-inspection.ts";
 import { CloseToSend, GatewayName } from "../../../../schemas/apps/agent-sockets.ts";
@@ -13,7 +13,9 @@ import {
   OUTGOING_SECRETS_MAX,
 } from "../../../../schemas/apps/limits.ts";
 
-/** The process sent an unreadable request, for example because app code passed a value that is no text. */
+/**
+ * Reports that the process sent an unreadable request, for example because app code passed a value that is not text.
+ */
 export interface Misasked {
   type: "misasked";
   operation: number;
@@ -106,7 +108,7 @@ const Operation = z.discriminatedUnion("type", [
     secrets: z.array(z.string()).max(OUTGOING_SECRETS_MAX),
   }),
 ]);
-/** A turn of an agent or of the entry. */
+/** Fields of a message that belongs to a turn of an agent or of the entry. */
 const OfTurn = { agent: Count.optional(), turn: Count, after: Count };
 const Said = z.discriminatedUnion("type", [
   z.object({
@@ -156,8 +158,8 @@ const Said = z.discriminatedUnion("type", [
 ]);
 
 /**
- * Parses a message. Throws if no process of the platform would send it. Contents of results and operations may come
- * from app code.
+ * Parses a message. Throws if it does not have the form that the platform's own code sends. The contents of results
+ * and operations may come from app code.
  */
 export function readFromProcess(message: unknown): FromProcess | Misasked {
   const said = Said.parse(message);

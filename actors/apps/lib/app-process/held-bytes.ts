@@ -8,7 +8,7 @@ export class HeldBytes {
   #bytes = 0;
   readonly #exceeded: (reason: string) => void;
 
-  /** Calls `exceeded` past the limit; the caller then ends the process. */
+  /** `exceeded` is called past the limit. It must end the process. */
   constructor(exceeded: (reason: string) => void) {
     this.#exceeded = exceeded;
   }

@@ -25,7 +25,7 @@ import { readAnswerStream } from "../app-bodies/read-answer-stream.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import { HostStreams } from "./host-streams.ts";
 
-/** The app extends its answers when its method `say` is called, and reports how they ended. */
+/** An app whose method `say` writes further parts of its responses, and which reports how they ended. */
 const CODE = `
 import { Agent, getCurrentAgent } from "trunkline/agents";
 

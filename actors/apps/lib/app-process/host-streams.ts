@@ -1,6 +1,6 @@
 /**
- * Answers that processes of this host are still making. A reader with an answer's name asks for part after part, and
- * the process makes the next part on request. An answer without a reader is abandoned.
+ * Responses that processes of this host are still writing. A reader that knows a response's name requests one part
+ * after the other, and the process writes the next part on request. A response without a reader is abandoned.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -42,7 +42,7 @@ interface Made {
   /** The stream's number in its process. */
   readonly number: number;
   readonly name: string;
-  /** The part that was requested last, with its content once the process has sent it. */
+  /** Number of the part that was requested last. `answer` resolves with its content when the process has sent it. */
   part: number;
   answer: PromiseWithResolvers<StreamAnswer>;
   isAwaited: boolean;
@@ -74,7 +74,10 @@ export class HostStreams {
     this.#leave = answerOn(this.#subject, (payload) => this.#answer(payload));
   }
 
-  /** Returns the name of a stream of an agent or of the entry; the same for every call. */
+  /**
+   * Opens a stream of an agent or of the entry, and returns its name. Every call for the same stream returns the same
+   * name.
+   */
   open(process: Process, number: number, agent?: number): AnswerStream {
     const { made } = this.#of(process);
     let stream = made.get(number);
@@ -99,8 +102,8 @@ export class HostStreams {
   }
 
   /**
-   * Lends a stream to a process. The process reads it or passes it on by the returned number. Past the limit, the
-   * oldest is dropped.
+   * Lends a stream to a process. Returns a number by which the process reads the stream or passes it on. Past the
+   * limit, the oldest lent stream is dropped.
    */
   lend(process: Process, stream: AnswerStream): number {
     const known = this.#of(process);
@@ -111,8 +114,8 @@ export class HostStreams {
   }
 
   /**
-   * Adds to a turn's result where the rest of its answer can be read. Call it as soon as the result arrives, before
-   * the stream can end.
+   * Adds the address of the rest of a response to a turn's result. Call it as soon as the result arrives, before the
+   * stream can end.
    */
   withRest(process: Process, result: TurnResult, agent?: number): TurnResult {
     if (result.type !== "answer") return result;
@@ -120,7 +123,7 @@ export class HostStreams {
     return rest ? { ...result, answer: { ...result.answer, rest } } : result;
   }
 
-  /** Returns where the rest of an answer can be read; undefined if the answer is complete. */
+  /** Returns the address of the rest of a response; undefined if the response is complete. */
   restOf(
     process: Process,
     { stream, lent }: Pick<ProcessAnswer, "stream" | "lent">,
@@ -134,14 +137,14 @@ export class HostStreams {
     return passedOn;
   }
 
-  /** Returns the answer that this process reads for another under this number, if any. */
+  /** Returns the stream that was lent to this process under this number, if any. */
   lent(process: Process, number: number): AnswerStream | undefined {
     return this.#processes.get(process)?.lent.get(number)?.stream;
   }
 
   /**
-   * Reads a lent stream. Each stream has one read at a time, so a process has at most as many reads as lent streams.
-   * Rejects with `busy`.
+   * Reads a lent stream. Only one read of each stream may run at a time, so a process has at most as many reads as
+   * lent streams. Rejects with `busy`.
    */
   async readLent<T>(process: Process, number: number, read: () => Promise<T>): Promise<T> {
     const lent = this.#processes.get(process)?.lent.get(number);
@@ -156,15 +159,15 @@ export class HostStreams {
     }
   }
 
-  /** Forgets a borrowed answer that was read to its end or passed on. */
+  /** Forgets a lent stream that was read to its end or passed on. */
   forgetLent(process: Process, number: number): void {
     this.#processes.get(process)?.lent.delete(number);
   }
 
-  /** Receives a part of an answer from its process. Call it when clients may see the part. */
+  /** Handles a part of a response from its process. Call it when the part may be sent to clients. */
   heard(process: Process, { stream, part }: Extract<FromProcess, { type: "part" }>): void {
     const made = this.#processes.get(process)?.made.get(stream);
-    // The process sent a part that nobody had asked for.
+    // The process sent a part that was not requested, so it is ignored.
     if (made === undefined || !made.isAwaited) return;
     const answer = toAnswer(part);
     if (!("bytes" in part)) {
@@ -177,7 +180,7 @@ export class HostStreams {
     made.answer.resolve(answer);
   }
 
-  /** Returns the number of open streams of the app's entry. Its process stays alive for them. */
+  /** Returns the number of open streams of the app's entry. The process stays alive while there are any. */
   ofEntry(process: Process): number {
     const made = this.#processes.get(process)?.made.values() ?? [];
     return [...made].filter(({ agent }) => agent === undefined).length;
@@ -243,14 +246,14 @@ export class HostStreams {
     return of;
   }
 
-  /** Ends an answer that nobody reads. */
+  /** Ends a response that nobody reads. */
   #leaveOff(made: Made): void {
     if (!made.over) made.process.send({ type: "pull", stream: made.number, isLeft: true });
     this.#end(made, { failed: "nobody read it" });
     this.#forget(made);
   }
 
-  /** Ends an answer whose process sends no more. The last part may be asked for once more. */
+  /** Ends a response whose process sends no more parts. The last part may be requested one more time. */
   #end(made: Made, over: StreamAnswer): void {
     made.over ??= over;
     if (made.isAwaited) made.answer.resolve(made.over);

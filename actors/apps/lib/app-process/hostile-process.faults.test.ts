@@ -12,7 +12,7 @@ import { processArguments } from "../../process/arguments.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import { weightOf } from "./weight.ts";
 
-/** A process of an app whose code gets the link to its host, and sends whatever a test asks it to send. */
+/** An app whose code gets the link to its host, and sends the messages that a test requests. */
 const FORGER = `
 import { Agent } from "trunkline/agents";
 const FORGED = {
@@ -64,7 +64,7 @@ export default {};
 `;
 const CONFIG = { agents: [{ binding: "Forger", class_name: "Forger" }] };
 
-/** The platform's own program, but for where it begins. */
+/** Starts the platform's own program, except for its first file. */
 const forgingProgram: typeof processArguments = (folders) => ({
   ...processArguments(folders),
   main: join(import.meta.dirname, "../../package/testing/forging-main.ts"),

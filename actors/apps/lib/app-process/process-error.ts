@@ -9,8 +9,8 @@ import {
 import { ActorError, ERRORS, type ErrorCode } from "../../../../schemas/errors.ts";
 
 /**
- * Returns an error of user code, or a refusal with its code. Both are shortened to the length in logs, because they
- * cross the bus.
+ * Converts an error of user code, or a refusal with its code. The texts are shortened to the limits for logs, because
+ * the error crosses the bus.
  */
 export function toActorError({ name, message, refusal, stack }: ProcessError): ActorError {
   if (refusal !== undefined && isErrorCode(refusal)) {
@@ -22,7 +22,7 @@ export function toActorError({ name, message, refusal, stack }: ProcessError): A
   return new ActorError("app_failed", text, { thrown });
 }
 
-/** The reverse of `toActorError`, for a caller in the same app: the error gets its original name and stack. */
+/** Reverses `toActorError` for a caller in the same app: restores the error's original name and stack. */
 export function thrownBy({ message, details }: ActorError): ProcessError | undefined {
   if (!details.thrown) return undefined;
   const { name, stack } = details.thrown;

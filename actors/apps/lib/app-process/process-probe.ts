@@ -1,4 +1,4 @@
-/** Tests for /healthz whether this host can start app processes, by starting one that does nothing. */
+/** Checks for /healthz whether this host can start app processes. It starts a process that does nothing. */
 import type { Logger } from "pino";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
@@ -7,10 +7,11 @@ import type { AppProcess } from "./app-process.ts";
 import type { ProcessStart } from "./process-program.ts";
 
 /**
- * Interval of the test process while /healthz is requested. It costs some 100 ms of processor time: 0.3 % of a core.
+ * Interval between two test processes while clients request /healthz. A test costs about 100 ms of processor time, so
+ * 0.3 % of a core.
  */
 const APP_PROBE_MS = 30_000;
-/** Interval while no process starts, so that a recovered host is healthy again soon. */
+/** Interval between two tests while no process starts, so that a recovered host soon counts as healthy again. */
 const APP_PROBE_FAILED_MS = 2_000;
 
 interface ProcessProbeParts {
@@ -43,7 +44,7 @@ export class ProcessProbe {
     this.#endedAt = parts.clock.monotonic();
   }
 
-  /** Returns what the last test found missing, and begins the next test when it is due. */
+  /** Returns the problems that the last test found, and begins the next test if it is due. */
   missing(): readonly string[] {
     const pauseMs = this.#hasFailed ? APP_PROBE_FAILED_MS : APP_PROBE_MS;
     const isDue = this.#parts.clock.monotonic() - this.#endedAt >= pauseMs;
@@ -51,12 +52,15 @@ export class ProcessProbe {
     return this.#hasFailed ? ["a process for apps"] : [];
   }
 
-  /** Makes the next test due soon, because an app process could not start here by no fault of its app. */
+  /**
+   * Makes the next test due soon, because an app process could not start here for a reason that is not its app's
+   * fault.
+   */
   noteFailure(): void {
     this.#hasFailed = true;
   }
 
-  /** Resolves when no test is under way; none begins after that. */
+  /** Resolves when no test is running. No test begins after that. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#underWay;

@@ -1,14 +1,17 @@
-/** Watches one process: whether it answers, and how much memory and processor time it uses. */
+/** Watches one process: whether it answers pings, and how much memory and processor time it uses. */
 import { readFile } from "node:fs/promises";
 import { AGENT_CPU_MS_MAX, APP_RESIDENT_MB_MAX } from "../../../../schemas/apps/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
- * Interval of the pings to a process. A process that uses AGENT_CPU_MS_MAX of processor time between two answers is
- * ended.
+ * Interval of the pings to a process. A process that uses AGENT_CPU_MS_MAX of processor time without answering a ping
+ * is killed.
  */
 const APP_PING_MS = 2_000;
-/** A process that does not answer for this long is ended. A machine that swaps can be silent for less. */
+/**
+ * A process that does not answer for this long is killed. On a machine that swaps, a process may be silent for a
+ * shorter time.
+ */
 const APP_SILENCE_MS_MAX = 30_000;
 /** Interval of the checks of a process's memory and processor time. */
 const APP_WATCH_MS = 500;
@@ -18,11 +21,11 @@ interface WatchedProcess {
   ping(number: number): void;
   /** True while the process has no unfinished request. */
   readonly isQuiet: boolean;
-  /** Called when the process exceeds a limit and is to be ended. */
+  /** Called when the process exceeds a limit, so that the caller ends it. */
   exceed(reason: string): void;
 }
 
-/** Ticks of the kernel's clock in /proc: the same on every Linux that Node runs on. */
+/** Duration of a tick, the unit of processor times in /proc. It is the same on every Linux that Node supports. */
 const TICK_MS = 10;
 const MB = 1024 * 1024;
 
@@ -39,7 +42,7 @@ export class ProcessWatch {
   #answered = 0;
   #pingedAt = 0;
   #cpuAtPing = 0;
-  /** When the process last had work, or was last checked for processor time without work. */
+  /** Time and processor usage when the process last had work. Both are also reset at intervals. */
   #quietSince = { at: 0, cpuMs: 0 };
 
   constructor(process: WatchedProcess, clock: Clock) {
@@ -94,7 +97,7 @@ export class ProcessWatch {
   }
 }
 
-/** Without /proc, only silence ends a process. */
+/** Returns the usage of a process. Without /proc it is zero, so only missing answers to pings end a process. */
 async function usageOf(pid: number): Promise<Usage> {
   try {
     const [stat = "", status = ""] = await Promise.all(

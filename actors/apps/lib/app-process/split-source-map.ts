@@ -6,7 +6,7 @@ interface SplitBundle {
   map: Uint8Array | undefined;
 }
 
-/** The comment of source maps (revision 3), with the map itself in base64. */
+/** The comment with a bundle's source map (revision 3). It contains the map in base64. */
 const COMMENT = "\n//# sourceMappingURL=data:application/json";
 const BASE64 = "base64,";
 

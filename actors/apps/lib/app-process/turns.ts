@@ -1,4 +1,4 @@
-/** The turns under way in a process, by number. Each ends with the result from the process or at its time limit. */
+/** The running turns of a process, by number. Each ends with a result from the process or at its time limit. */
 
 import type { TurnResult } from "../../../../schemas/apps/app-process.ts";
 import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../../../schemas/apps/limits.ts";
@@ -13,7 +13,10 @@ interface Turn {
   startedAt: number;
 }
 
-/** Time limit of a turn whose process does not end it itself after AGENT_TURN_MS_MAX. */
+/**
+ * Time limit of a turn. The process itself should end the turn after AGENT_TURN_MS_MAX; this limit applies if it does
+ * not.
+ */
 const LATE_MS = AGENT_TURN_MS_MAX + 5_000;
 
 export class Turns {

@@ -1,4 +1,4 @@
-/** Creates the folders of one app process with the bundle, readable by its user only. */
+/** Creates the folders of one app process and writes the bundle, readable only by the process's user. */
 import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -10,7 +10,7 @@ export interface ProcessFiles {
   workFolder: string;
 }
 
-/** Rejects with ActorError `unavailable` if the host cannot write there, which is not a fault of the app. */
+/** Rejects with ActorError `unavailable` if the host cannot write the files, which is not a fault of the app. */
 export async function writeProcessFiles(
   folder: string,
   bundleBytes: Uint8Array,

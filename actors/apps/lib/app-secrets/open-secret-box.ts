@@ -1,11 +1,11 @@
-/** Finds the key of the secrets: in the settings, or in a file that the first start creates. */
+/** Finds the key that seals secrets: in the settings, or in a file that the first start creates. */
 import { randomBytes } from "node:crypto";
 import { link, mkdir, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { isSecretKey, newSecretKey, SecretBox, SecretKeyError } from "./secret-box.ts";
 
 interface SecretKeys {
-  /** From TRUNKLINE_SECRETS_KEY, newest first. If it is empty, the file is used. */
+  /** The keys in TRUNKLINE_SECRETS_KEY, newest first. If there are none, the key file is used. */
   secretsKeys: readonly string[];
   dataDir: string;
 }
@@ -22,7 +22,10 @@ export async function openSecretBox({ secretsKeys, dataDir }: SecretKeys): Promi
   throw new SecretKeyError(`Cannot read ${path}: expected ${expected}; put a copy of it back`);
 }
 
-/** The file is complete and on disk before it gets its name. Only one of several starting processes creates it. */
+/**
+ * The file is complete and on disk before it gets its final name. If several processes start, only one of them
+ * creates it.
+ */
 async function make(dataDir: string, path: string): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const made = `${path}.${randomBytes(6).toString("hex")}`;

@@ -1,14 +1,14 @@
 /** Seals secrets of apps with a key that is never on the bus, so that the stored text alone reveals nothing. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 
-/** The place that a value is sealed for. It cannot be opened for another place. */
+/** The account, app and name that a value is sealed for. It cannot be opened for another app or name. */
 interface SealedFor {
   accountId: string;
   app: string;
   name: string;
 }
 
-/** The key has changed. Only the operator can mend that. */
+/** The key has changed. Only the operator can fix that. */
 export class SecretKeyError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -29,7 +29,7 @@ interface Key {
 }
 
 export class SecretBox {
-  /** The first key seals; every key opens. */
+  /** The first key seals values. Every key can open values. */
   readonly #keys: readonly [Key, ...Key[]];
 
   /** Keys of 32 bytes in base64, the newest first. */
@@ -39,10 +39,10 @@ export class SecretBox {
     this.#keys = [first, ...rest];
   }
 
-  /** `v1.<which key>.<nonce, what was sealed, and its tag, in base64url>`: AES-256-GCM. */
+  /** Seals a value with AES-256-GCM. The result is `v1.<key id>.<nonce, sealed value and tag, in base64url>`. */
   seal(value: string, sealedFor: SealedFor): string {
     const [{ id, bytes }] = this.#keys;
-    // Random ones of 96 bits may be used 2^32 times with one key (NIST SP 800-38D, section 8.3).
+    // Random nonces of 96 bits may be used 2^32 times with one key (NIST SP 800-38D, section 8.3).
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv("aes-256-gcm", bytes, nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(boundTo(sealedFor));
@@ -115,6 +115,6 @@ function readKey(text: string): Key {
   return { id: hash.slice(0, KEY_ID_CHARS), bytes };
 }
 
-/** JSON separates the parts unambiguously, whatever they contain. */
+/** Joins the parts as JSON, which separates them unambiguously whatever they contain. */
 const boundTo = ({ accountId, app, name }: SealedFor) =>
   Buffer.from(JSON.stringify([accountId, app, name]));

@@ -2,7 +2,9 @@
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { Draft } from "../../../runtime/draft.ts";
 
-/** Reminders for the next try, and for the removal of old entries. The state has both times as `<name>At`. */
+/**
+ * Reminders for the next attempt, and for the removal of old entries. The state holds the time of each as `<name>At`.
+ */
 type LogReminder = "resume" | "trim";
 
 export class LogDraft<S extends object, R> extends Draft<S, R, LogReminder> {

@@ -1,4 +1,7 @@
-/** A set of numbers, stored as runs of consecutive numbers: ten thousand waiting events in a row are one pair. */
+/**
+ * A set of numbers, stored as runs of consecutive numbers. For example, ten thousand consecutive waiting events are
+ * stored as one pair.
+ */
 import { z } from "zod";
 
 /** First and last number of each run, both included. Runs are ascending and never adjacent. */

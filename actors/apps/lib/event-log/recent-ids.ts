@@ -1,15 +1,15 @@
 /**
- * Remembers ids for a number of days in rows of an actor. Each row holds a small part of a day, so that adding an id
- * is a small write.
+ * Remembers ids for a number of days in rows of an actor. Each row holds a small part of a day's ids, so that adding
+ * an id is a small write.
  */
 import { hash as digest } from "node:crypto";
 import { z } from "zod";
 
-/** ` <12 characters of a SHA-256>=<number, base 36>` for each. */
+/** A row contains ` <12 characters of a SHA-256>=<number, base 36>` for each id. */
 export const RecentIdsRow = z.object({ row: z.literal("ids"), ids: z.string() });
 export type RecentIdsRow = z.infer<typeof RecentIdsRow>;
 
-/** Number of ids of each day; days are numbered since 1970. */
+/** Number of ids of each day. Days are numbered from 1970-01-01. */
 export const RecentDays = z.array(z.object({ day: z.int(), count: z.int() }));
 export type RecentDays = z.infer<typeof RecentDays>;
 
@@ -20,7 +20,7 @@ type Rows = ReadonlyMap<string, Readonly<Row>>;
 type Days = readonly Readonly<RecentDays[number]>[];
 
 const DAY_MS = 86_400_000;
-/** With this many rows, a million ids of one day take 220 kB per row. */
+/** Number of rows per day. With this number, a million ids of one day take 220 kB per row. */
 const PARTS = 64;
 const HASH_CHARS = 12;
 
@@ -30,18 +30,18 @@ const rowOf = (day: number, part: number) => `ids/${day}/${part}`;
 /** The stored form of an id, computed once for all its uses. */
 export interface RecentId {
   hash: string;
-  /** The row of its day that holds the id. */
+  /** The number of the day's row that holds the id. */
   part: number;
 }
 
-/** 72 bits: among a million ids, two are equal in one of ten billion logs. */
+/** Hashes an id to 72 bits: with a million ids in a log, two have the same hash in one of ten billion logs. */
 export function recentId(id: string): RecentId {
   const bytes = digest("sha256", id, "buffer");
   const hash = bytes.subarray(0, (HASH_CHARS * 3) / 4).toString("base64url");
   return { hash, part: (bytes.at(-1) ?? 0) % PARTS };
 }
 
-/** Returns the number that the id was remembered with in the last `keptMs`. */
+/** Returns the number that was stored with this id, if that was less than `keptMs` ago. */
 export function recall(
   { rows, days, now, keptMs }: { rows: Rows; days: Days; now: number; keptMs: number },
   { hash, part }: RecentId,
@@ -57,13 +57,13 @@ export function recall(
   return undefined;
 }
 
-/** Returns the changed row and the new list of days. */
+/** Stores an id with its number. Returns the changed row and the new list of days. */
 export function remember(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
   { hash, part }: RecentId,
   number: number,
 ): { rows: Record<string, RecentIdsRow>; days: RecentDays } {
-  // Clocks of hosts differ: a day that another host already started stays the last day.
+  // Clocks of hosts differ. If another host has already started a later day, that day is used.
   const last = days.at(-1);
   const day = Math.max(dayOf(now), last?.day ?? 0);
   const row = rowOf(day, part);
@@ -73,7 +73,7 @@ export function remember(
   return { rows: { [row]: { row: "ids", ids } }, days: [...others, { day, count }] };
 }
 
-/** Returns the rows of expired days, and of the oldest days while there are too many ids. */
+/** Deletes the rows of expired days, and of the oldest days while there are too many ids. */
 export function forgetOld(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
   { keptMs, idsMax }: { keptMs: number; idsMax: number },

@@ -4,7 +4,7 @@ import { appUsage, isToBeTold } from "../../../../schemas/apps/app-usage.ts";
 import { envelope } from "../../../../schemas/contract.ts";
 import type { LogDraft } from "./log-draft.ts";
 
-/** The log has the key of its agent. */
+/** Reports the bytes of a log. The log's key is the key of its agent. */
 export function tellStored<R>(
   draft: LogDraft<{ toldBytes?: number | undefined }, R>,
   part: "inbox" | "outgoing",

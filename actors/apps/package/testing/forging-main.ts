@@ -1,4 +1,4 @@
-/** An app's process whose code can say what it likes to the host, as if it had broken out of its bounds. */
+/** An app's process whose code can send any message to the host, as if it had escaped from its isolation. */
 import type { ToProcess } from "../../../../schemas/apps/app-process.ts";
 
 const { process } = globalThis;
@@ -6,7 +6,7 @@ const send = process.send?.bind(process);
 const forger = {
   /** The agent that was opened last. */
   agent: 0,
-  /** Sends as the process itself does: several messages, or a value that is no message. */
+  /** Sends like the process itself: a list of messages, or a value that is not a message. */
   say: (message: unknown) => send?.([message]),
 };
 process.on("message", (messages: ToProcess[]) => {

@@ -1,6 +1,6 @@
 /**
- * A host of one app's process for tests: keeps the records of its agents in memory, and lets out only what is
- * committed.
+ * A host of one app's process for tests. It keeps the records of its agents in memory, and releases a message only
+ * when its record is committed.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -28,7 +28,7 @@ import type { CallId } from "../../../../schemas/call-id.ts";
 import { splitSourceMap } from "../../lib/app-process/split-source-map.ts";
 import { processArguments } from "../../process/arguments.ts";
 
-/** The content of an agent's log, which outlives the process. */
+/** The content of an agent's log, which remains when the process ends. */
 export interface StoredLog {
   image: Uint8Array | undefined;
   records: Uint8Array[];
@@ -42,11 +42,11 @@ export interface HostOptions {
   values?: Record<string, unknown>;
   agents?: { binding: string; className: string }[];
   limits?: Partial<StartProcess["limits"]>;
-  /** Answers operations that leave the process. The host itself handles calls between agents. */
+  /** Answers operations that leave the process, except calls between agents, which the host handles itself. */
   operate?: (wanted: Operation) => Promise<OperationResult>;
   /** Logs of a host before this one. */
   logs?: Map<string, StoredLog>;
-  /** Before a record is stored: a fault may happen here. */
+  /** Called before a record is stored, so that a test can cause a fault at that time. */
   beforeCommit?: (agent: string, commit: number) => void | Promise<void>;
 }
 
@@ -143,7 +143,7 @@ export class MemoryHost {
       limits: {
         databaseBytes: 64 * 1024 ** 2,
         answerBytes: 10_000_000,
-        // No machine is so slow, whatever runs beside it.
+        // Longer than any turn takes, even on a slow and busy machine.
         turnMs: 120_000,
         workMs: 900_000,
         togetherMs: 30_000,
@@ -163,7 +163,7 @@ export class MemoryHost {
     return this.#child.pid as number;
   }
 
-  /** Ends like a crash of the process or its machine: everything not stored is lost. */
+  /** Kills the process as a crash of the process or its machine would: all data that is not stored is lost. */
   async kill(): Promise<void> {
     this.#die();
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
@@ -177,7 +177,7 @@ export class MemoryHost {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** Starts another process from the data that this one has stored. */
+  /** Starts another process with the logs that this process has stored. */
   async restart(changes: Partial<HostOptions> = {}): Promise<MemoryHost> {
     await this.stop();
     return MemoryHost.start({ ...this.#options, ...changes, logs: this.logs });
@@ -221,7 +221,7 @@ export class MemoryHost {
     });
   }
 
-  /** A turn of the agent `class/name`, which is opened for it. */
+  /** Runs a turn of the agent `class/name`, which is opened first if needed. */
   async turn(
     key: string,
     input: TurnInput,
@@ -254,7 +254,7 @@ export class MemoryHost {
     return Promise.allSettled(results);
   }
 
-  /** The next part of an answer that is still being made. */
+  /** Requests the next part of an answer that is still being written. */
   pull(stream: number): Promise<StreamPart> {
     return new Promise((resolve) => {
       this.#pulls.set(stream, resolve);
@@ -373,7 +373,7 @@ export class MemoryHost {
     if (message.commit !== log.commits + 1)
       throw new Error(`Commit ${message.commit} after ${log.commits}`);
     log.commits = message.commit;
-    // Copied: it is what a store would hold.
+    // Copies the record, because a real host would store exactly these bytes.
     const record = new Uint8Array(message.record);
     if (message.isImage) {
       log.image = record;

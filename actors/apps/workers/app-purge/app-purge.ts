@@ -1,4 +1,4 @@
-/** Deletes the data of removed apps: bundles, logs, and everything of their agents. */
+/** Deletes the data of removed apps: bundles, logs, and all data of their agents. */
 import { agentAlarm } from "../../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../../schemas/apps/agent-inbox.ts";
 import { app } from "../../../../schemas/apps/app.ts";
@@ -13,7 +13,7 @@ import { keysBeneath } from "../../../runtime/commit/stored-subjects.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker } from "../../../runtime/workers/define-worker.ts";
 
-/** Purges run one after the other, because they only wait for the bus and are not urgent. */
+/** Number of concurrent purges. One is enough, because purges mostly wait for the bus and are not urgent. */
 const SLOTS = 1;
 
 export function appPurgeWorker({
@@ -55,7 +55,7 @@ export function appPurgeWorker({
     failures: {
       // The app repeats the task until it gets the notice that everything is deleted.
       purge: () => [],
-      // The bundle is removed with the app at the latest.
+      // A bundle that could not be removed is deleted with its app.
       removeBundle: () => [],
     },
   });

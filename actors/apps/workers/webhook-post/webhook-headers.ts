@@ -1,4 +1,4 @@
-/** The headers of an outgoing webhook: those of Standard Webhooks, and a signature of the body alone. */
+/** The headers of an outgoing webhook: the headers of Standard Webhooks, and a signature of the body alone. */
 import { createHmac } from "node:crypto";
 
 const SECRET_PREFIX = "whsec_";
@@ -14,7 +14,10 @@ export function webhookHeaders({
   id: string;
   contentType: string;
   body: Buffer;
-  /** The first secret also signs the body alone. Empty if nothing is signed. */
+  /**
+   * The secrets that sign the webhook. The first secret also signs the body alone. If there are none, nothing is
+   * signed.
+   */
   secrets: readonly string[];
   now: number;
 }): Record<string, string> {
@@ -34,7 +37,7 @@ export function webhookHeaders({
   const ofBody = createHmac("sha256", first).update(body).digest("hex");
   return {
     ...headers,
-    // Several signatures are separated by spaces, and a receiver needs one that matches (Standard Webhooks,
+    // Signatures are separated by spaces. A receiver accepts the webhook if one of them matches (Standard Webhooks,
     // "Signature scheme").
     "webhook-signature": signatures.join(" "),
     "x-signature": `sha256=${ofBody}`,

@@ -38,7 +38,7 @@ interface Got {
   path: string | undefined;
 }
 
-/** A receiver, and an agent's queue before it. */
+/** Starts a receiver, and a worker with the actors that it needs. */
 async function world(
   answer: (response: ServerResponse, got: Got) => void,
   { timeoutMs = 30_000 } = {},
@@ -155,7 +155,7 @@ describe("webhook-post", () => {
       const expected = createHmac("sha256", secret).update(body).digest("hex");
       expect(headers["x-signature"]).to.equal(`sha256=${expected}`);
     }
-    // Of several names, one that was deleted is no longer in use.
+    // If one of several secret names was deleted, only the others sign.
     await w.send(w.url, { secret: [{ name: "GONE" }, { name: "HOOK" }] });
     expect(w.got.at(-1)?.headers["webhook-signature"]).to.match(/^v1,\S+$/);
     const none = await w.send(w.url, { secret: [{ name: "GONE" }, { name: "LOST" }] });

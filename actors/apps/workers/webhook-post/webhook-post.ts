@@ -1,4 +1,4 @@
-/** Posts outgoing webhooks, once per attempt, and reports the outcome. */
+/** Posts outgoing webhooks, one time per attempt, and reports the outcome. */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
 import { app } from "../../../../schemas/apps/app.ts";
@@ -43,7 +43,7 @@ type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
 type PostContext = Pick<TaskContext, "call" | "signal"> & { sender: Sender };
 
-/** Names the app whose secrets sign a webhook. */
+/** The account and app whose secrets sign a webhook. */
 interface Sender {
   accountId: string;
   app: string;
@@ -57,14 +57,14 @@ interface WebhookPostParts {
   timeoutMs?: number;
 }
 
-/** The result of a try, and whether its endpoint caused a failure. */
+/** The result of an attempt, and whether the endpoint caused a failure. */
 interface Outcome {
   outcome: OutgoingTry;
   retryAfterMs?: number;
   isEndpointsFault: boolean;
 }
 
-/** A worker that posts webhooks, and removes their payloads when they are no longer kept. */
+/** Creates the worker that posts webhooks, and removes their payloads when they are no longer needed. */
 export function webhookPostWorker(parts: WebhookPostParts) {
   return defineWorker(webhookPost, {
     slots: { post: OUTGOING_SLOTS, purge: PURGE_SLOTS },
@@ -97,10 +97,11 @@ function post(parts: WebhookPostParts) {
     const { outcome, retryAfterMs, isEndpointsFault } = tried;
     countWork("webhook_posts_total", { outcome: wayOf(outcome) });
     timeWork("webhook_post_seconds", {}, outcome.durationMs);
-    // A request that never left says nothing about its endpoint.
+    // A request that never left this host proves nothing about its endpoint.
     if (isEndpointsFault || outcome.status !== undefined) {
       const report = { probe, isSuccess: !isEndpointsFault };
-      // A second post would do more harm than a lost count.
+      // If the report fails, it is lost: repeating the task would post the webhook again, which is worse than a wrong
+      // count.
       await call(endpointBreaker, breaker, "report", report).catch(() => {});
     }
     const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
@@ -147,7 +148,7 @@ async function tryOnce(
       isEndpointsFault: !isFine && !(status >= 400 && status < 500 && status !== 429),
     };
   } catch (error) {
-    // A stopping worker's task runs elsewhere.
+    // When the worker stops, another worker runs this task again.
     context.signal.throwIfAborted();
     const reason = reasonOf(error);
     if (reason === undefined) throw error;
@@ -163,7 +164,8 @@ async function send(
   url: string,
   sent: { headers: Record<string, string>; body: Buffer; signal: AbortSignal },
 ) {
-  // A new agent for each attempt, because a kept connection that the other end has closed would look like a failure.
+  // A new agent is used for each attempt. If a reused connection had been closed by the receiver, the attempt would
+  // seem to fail.
   using agents = new EgressAgents({ guard });
   const signal = AbortSignal.any([sent.signal, AbortSignal.timeout(timeoutMs)]);
   const { status, headers, body } = await egressFetch(url, {
@@ -208,7 +210,10 @@ async function secretsOf(
   throw new ActorError("not_found", `Cannot sign: the app has no secret ${names.join(", ")}`);
 }
 
-/** The key of a queue is an agent's key, or the id of the account that owns the rendering jobs. */
+/**
+ * Returns the account and app of a queue. The queue's key is an agent's key, or the id of the account that owns the
+ * rendering jobs.
+ */
 function senderOf(key: string): Sender {
   const agent = readAgentKey(key);
   if (agent) return agent;
@@ -216,7 +221,10 @@ function senderOf(key: string): Sender {
   throw new ActorError("invalid_request", "Cannot post: no agent and no account owns it");
 }
 
-/** One key for each account and path. Callers put variable parts into the query, so the query is left out. */
+/**
+ * Returns one key for each account and URL without its query. The query is ignored, because callers put variable
+ * parts into it.
+ */
 function breakerKey(accountId: string, url: string): string {
   const { host, pathname } = new URL(url);
   const hash = createHash("sha256").update(`${host} ${pathname}`).digest("hex").slice(0, 32);
@@ -224,8 +232,8 @@ function breakerKey(accountId: string, url: string): string {
 }
 
 /**
- * Returns the reason that the agent's owner may read; undefined for a fault of the platform, after which the task is
- * tried again.
+ * Returns the reason that the agent's owner may see. Returns undefined for a fault of the platform, after which the
+ * task is attempted again.
  */
 function reasonOf(error: unknown): string | undefined {
   if (isTimeout(error)) return "It did not answer in time";
@@ -244,12 +252,12 @@ async function beginningOf(body: Readable): Promise<string> {
       if (text.length < OUTGOING_ANSWER_CHARS_KEPT) text += decoder.decode(chunk, { stream: true });
     }
   } catch {
-    // The status has arrived, and only that counts.
+    // The status has arrived already. The outcome depends only on the status.
   }
   return text.slice(0, OUTGOING_ANSWER_CHARS_KEPT).toWellFormed();
 }
 
-/** Seconds or a date (RFC 9110, section 10.2.3). */
+/** Parses a time, given in seconds or as a date (RFC 9110, section 10.2.3). */
 function retryAfterOf(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
   const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - now;

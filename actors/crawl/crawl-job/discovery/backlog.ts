@@ -14,8 +14,8 @@ import { sitemapsAreAwaited } from "./sitemaps.ts";
 export const BACKLOG_ROW_CHARS_MAX = 50_000;
 export const BACKLOG_ROWS_MAX = 1_000;
 /**
- * Rows per lane once the page limit is reached. A page that turns out to be disallowed gives its place to one of
- * them.
+ * Maximum rows per lane while the job is at its page limit. If a page turns out to be disallowed, an address of these
+ * rows can replace it.
  */
 export const BACKLOG_SPARE_ROWS_MAX = 16;
 /** Rows of links that wait for sitemaps. Past it the links no longer wait. */
@@ -69,7 +69,7 @@ function keep(draft: JobDraft, lane: Lane, depth: number, found: FoundList): voi
   for (let start = 0; start < found.length; ) {
     const rows = backlogRows(draft, lane);
     if (rows >= rowsMax(draft)) {
-      // Past the page limit there is always more, so no message is needed.
+      // At the page limit a crawl almost always has further links, so the user needs no message about them.
       if (draft.pagesLeft > 0) addMessage(draft, LEFT_OUT);
       return;
     }
@@ -95,8 +95,8 @@ const isReady = (draft: JobDraft, lane: Lane) =>
   backlogRows(draft, lane) > 0 && draft.pagesLeft > 0 && !isHeld(draft, lane);
 
 /**
- * Pages wait for the response to the start URL, which decides the home of the crawl. Links also wait for the pages of
- * sitemaps, up to BACKLOG_HELD_ROWS_MAX rows.
+ * Whether the addresses of a lane must wait. Pages wait for the response to the start URL, which decides the home of
+ * the crawl. Links also wait for the pages of sitemaps, up to BACKLOG_HELD_ROWS_MAX rows.
  */
 function isHeld(draft: JobDraft, lane: Lane): boolean {
   if (lane === "files" || backlogRows(draft, lane) >= BACKLOG_HELD_ROWS_MAX) return false;

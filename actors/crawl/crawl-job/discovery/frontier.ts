@@ -11,12 +11,12 @@ import { addSitemap } from "./sitemaps.ts";
 
 type FoundList = readonly DeepReadonly<Found>[];
 
-/** `files` are sitemaps. Their depth counts the indexes above them. */
+/** The lane `files` holds addresses of sitemaps. The depth of a sitemap is the number of sitemap indexes above it. */
 export type Lane = "files" | "sitemap" | "links";
 
 /**
- * Examines as many addresses as one message may and returns the rest. Also returns the rest when the page limit is
- * reached.
+ * Examines addresses until this message has reached its limits or the crawl its page limit. Returns the addresses
+ * that were not examined.
  */
 export function admit(draft: JobDraft, lane: Lane, depth: number, found: FoundList): FoundList {
   for (const [position, one] of found.entries()) {

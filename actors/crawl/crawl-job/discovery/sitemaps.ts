@@ -8,9 +8,15 @@ import type { JobDraft } from "../state/job-draft.ts";
 import { addMessage } from "../state/job-messages.ts";
 import { addKnown, knownIndex } from "../state/known-urls.ts";
 
-/** Sitemaps of one crawl: two indexes of a thousand sections. At two a second they take a quarter of an hour. */
+/**
+ * Maximum sitemaps of one crawl: enough for two indexes of a thousand sitemaps each. At two requests per second they
+ * take a quarter of an hour.
+ */
 export const CRAWL_SITEMAPS_MAX = 2_000;
-/** Sitemaps that are queued or in flight at once. The others wait until the page limit has room for their pages. */
+/**
+ * Maximum sitemaps that are queued or in flight at the same time. Further sitemaps wait until one of them is read, so
+ * the crawl can reach its page limit without them.
+ */
 export const SITEMAPS_OPEN_MAX = 32;
 
 type Sitemap = DeepReadonly<SitemapRow>;
@@ -36,7 +42,7 @@ export function addSitemap(
   draft.state.sitemaps = { ...draft.state.sitemaps, known: number + 1 };
 }
 
-/** Queues sitemaps up to SITEMAPS_OPEN_MAX while the page limit has room. */
+/** Queues waiting sitemaps until SITEMAPS_OPEN_MAX are queued or in flight. */
 export function openSitemaps(draft: JobDraft): void {
   guessSitemaps(draft);
   const { sitemaps } = draft.state;
@@ -78,7 +84,10 @@ function someWait({ state: { sitemaps, backlog } }: JobDraft): boolean {
   return sitemaps.released < sitemaps.known || backlog.files.first < backlog.files.next;
 }
 
-/** Adds /sitemap.xml after the sitemaps that robots.txt names, so that its pages come later among the records. */
+/**
+ * Adds the address /sitemap.xml of each home. It waits until the sitemaps that robots.txt names are read, so that its
+ * pages come later among the records.
+ */
 function guessSitemaps(draft: JobDraft): void {
   const { homes, sitemaps } = draft.state;
   if (!homes.some(({ guess }) => guess)) return;
@@ -93,7 +102,7 @@ function guessSitemaps(draft: JobDraft): void {
 export const sitemapOf = (draft: JobDraft, number: number): Sitemap =>
   draft.getRow("sitemap", sitemapRow(number));
 
-/** Closes a sitemap that is read or given up. */
+/** Removes a sitemap that is completely read or that the job no longer tries to read. */
 export function closeSitemap(draft: JobDraft, number: number): void {
   const { sitemaps } = draft.state;
   const open = sitemaps.open.filter((other) => other !== number);
@@ -101,7 +110,10 @@ export function closeSitemap(draft: JobDraft, number: number): void {
   draft.write(sitemapRow(number), null);
 }
 
-/** Requeues a sitemap, counting a failure of its own, until it has had all its attempts. */
+/**
+ * Requeues a sitemap after a failed or lost request. `failed` counts as a failed attempt; after CRAWL_TRIES_MAX of
+ * them the job stops trying.
+ */
 export function retrySitemap(draft: JobDraft, number: number, failed: string | undefined): void {
   const row = sitemapOf(draft, number);
   const failures = row.failures + (failed === undefined ? 0 : 1);
@@ -111,7 +123,10 @@ export function retrySitemap(draft: JobDraft, number: number, failed: string | u
   } else giveUpSitemap(draft, number, failed ?? "");
 }
 
-/** Gives up a sitemap. The absence of a guessed sitemap needs no message. */
+/**
+ * Stops trying to read a sitemap and adds a message about it. If only the job guessed the sitemap's address, no
+ * message is needed.
+ */
 export function giveUpSitemap(draft: JobDraft, number: number, reason: string): void {
   const { url, guessed } = sitemapOf(draft, number);
   if (guessed !== true) {

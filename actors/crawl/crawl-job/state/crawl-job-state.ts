@@ -48,23 +48,35 @@ export const CrawlJobState = z.object({
     z.object({
       origin: z.string(),
       learned: z.boolean(),
-      /** The origin's /sitemap.xml waits until all sitemaps that robots.txt names are read. */
+      /** The job will also try the origin's /sitemap.xml, after it has read all sitemaps that robots.txt names. */
       guess: z.literal(true).optional(),
     }),
   ),
-  /** Sitemaps are numbered. Those from `released` wait; those in `open` are queued or in flight. */
+  /**
+   * Sitemaps by number: `known` counts all of them. Sitemaps from number `released` on wait to be queued; `open`
+   * lists those that are queued or in flight.
+   */
   sitemaps: z.object({ known: Count, released: Count, open: z.array(Count) }),
-  /** Pages for which models are asked, and the first and last page that wait for that. */
+  /**
+   * JSON extraction: `asked` counts pages whose task was sent and has not ended. `first` and `last` are the ends of
+   * the queue of pages that wait for their task.
+   */
   extractions: z
     .object({ asked: Count, first: Count.optional(), last: Count.optional() })
     .optional(),
-  /** Hosts at which the job wants requests, and the first and last host that wait for that. */
+  /**
+   * `open` counts the hosts at which the job wants requests now. `first` and `last` are the ends of the line of hosts
+   * that wait to be opened.
+   */
   hosts: z
     .object({ open: Count, first: z.string().optional(), last: z.string().optional() })
     .optional(),
-  /** Turns that ended by faults of ours since `since`, without a page between them. */
+  /** Number of turns that ended by faults of this platform after the time `since`, while no page was fetched. */
   faults: z.object({ since: EpochMs, turns: Count }).optional(),
-  /** Hosts that are paused because their sites have too many jobs. The reminder `askAgain` is set. */
+  /**
+   * Hosts that are paused, because their sites have too many jobs or because of a fault of this platform. While a
+   * host is paused, the reminder `askAgain` is set.
+   */
   fullHosts: z.array(z.string()).optional(),
   /** Found addresses that are not examined yet. `asked`: the job has sent itself a message to continue. */
   backlog: z.object({
@@ -130,11 +142,14 @@ export const PageRow = z.object({
   failures: Count.optional(),
   /** Turns that broke off with this page as their only request. */
   breaks: Count.optional(),
-  /** A turn broke off, or a browser ended, with this page in it. The next turn has this page alone. */
+  /**
+   * A turn broke off, or a browser ended, while it had this page among others. In the next attempt this page is the
+   * only request of its turn.
+   */
   alone: z.literal(true).optional(),
   /** Skipped for its depth alone. If it is found nearer to the start, it is fetched. */
   tooDeep: z.literal(true).optional(),
-  /** The blob from which its JSON is made, until the task is sent. */
+  /** The blob from which a model extracts the page's JSON. The field is removed when the task is sent. */
   jsonSource: z.string().optional(),
   /** The next page in its host's queue, or in the queue for JSON. */
   next: Count.optional(),
@@ -142,8 +157,8 @@ export const PageRow = z.object({
   /** The visible fields of a settled record, in one string (settled-record.ts). */
   shown: z.string().optional(),
   /**
-   * The visible fields of a page that waits for its JSON, that was skipped at once, or that the first release
-   * settled.
+   * The fields that clients see, for a record without `shown`: its page waits for JSON, was skipped when it was
+   * found, or was settled by the first release.
    */
   reason: z.string().optional(),
   metadata: RecordMetadata.optional(),
@@ -171,9 +186,12 @@ export const HostRow = z.object({
   first: Count.optional(),
   last: Count.optional(),
   queued: Count,
-  /** Wanted requests as the site knows them. Missing before the first message to the site. */
+  /** Number of wanted requests that the site knows of. Missing before the first message to the site. */
   told: Count.optional(),
-  /** `open`: the job wants requests there. `waits`: the host waits in line for that, before the host `behind`. */
+  /**
+   * `open`: the job wants requests at this host now. `waits`: the host waits in the line of hosts to be opened;
+   * `behind` is the host behind it in the line.
+   */
   open: z.literal(true).optional(),
   waits: z.literal(true).optional(),
   behind: z.string().optional(),
@@ -194,7 +212,7 @@ export const SitemapRow = z.object({
   type: z.literal("sitemap"),
   url: z.string(),
   nesting: Count,
-  /** The sitemap is guessed: nobody named it. */
+  /** The job guessed this address (/sitemap.xml): neither robots.txt nor another sitemap names it. */
   guessed: z.literal(true).optional(),
   inFlight: z.boolean(),
   failures: Count,
@@ -205,7 +223,10 @@ export type SitemapRow = z.infer<typeof SitemapRow>;
 export const Found = z.object({ url: z.string(), lastModifiedAt: EpochMs.optional() });
 export type Found = z.infer<typeof Found>;
 
-/** Row `b/<lane>/<n>`: addresses that are not examined yet. The depth of sitemaps counts the indexes above them. */
+/**
+ * Row `b/<lane>/<n>`: addresses that the job has not examined yet. The depth of a sitemap is the number of sitemap
+ * indexes above it.
+ */
 const BacklogRow = z.object({
   type: z.literal("backlog"),
   depth: Count,

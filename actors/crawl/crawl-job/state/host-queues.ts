@@ -1,6 +1,6 @@
 /**
- * Queues of waiting pages, one for each host, linked through the rows of the pages. Adding or taking a page costs the
- * same at any length.
+ * Queues of waiting pages, one for each host. Each page's row names the next page, so adding or removing a page costs
+ * the same in a queue of any length.
  */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
@@ -17,7 +17,7 @@ export const hostRow = (host: string) => `h/${host}`;
 export const hostState = (draft: JobDraft, host: string): Host =>
   draft.findRow("host", hostRow(host)) ?? { type: "host", queued: 0 };
 
-/** Puts a page in flight into its host's queue. */
+/** Changes a page from in flight to queued, at the beginning or the end of its host's queue. */
 export function enqueue(draft: JobDraft, index: number, page: Page, place: "first" | "last"): void {
   const { state } = draft;
   const host = hostOfUrl(addressOf(page));

@@ -1,4 +1,4 @@
-/** A transition of a job while its handler builds it, within the limits of one message. */
+/** The transition that a handler of a crawl job builds. It also checks the limits of one message. */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { Draft } from "../../../runtime/draft.ts";
@@ -11,14 +11,14 @@ import { type PreparedPlan, readPlan } from "./plan.ts";
  * Each address adds at most five rows, and the rest of a transition up to 84, so TRANSITION_ROWS_MAX holds.
  */
 export const STEP_ROWS_MAX = 360;
-/** Bytes of rows that one message of a job writes. */
+/** Bytes of rows that one message of a job may write before it leaves further addresses to a later message. */
 export const STEP_BYTES_MAX = 500_000;
-/** Hosts that one message of a job notifies. */
+/** Hosts that one message of a job may touch before it leaves further addresses to a later message. */
 export const STEP_HOSTS_MAX = 140;
 
 /**
- * Steps of the pattern matcher, of some nanoseconds each, that one message may take: 2,500 plain addresses, about 20
- * ms.
+ * Maximum steps of the pattern matcher in one message. A step takes some nanoseconds. The maximum is enough for 2,500
+ * addresses without patterns, in about 20 ms.
  */
 export const STEP_WORK_MAX = 10_000_000;
 

@@ -38,7 +38,7 @@ describe("known addresses of a crawl job", () => {
       const used = Object.keys(draft.transition().rows ?? {}).map((row) => Number(row.slice(2)));
       const count = rows ?? KNOWN_ROWS_MAX;
       expect(Math.max(...used)).to.be.below(count);
-      // Spread evenly: none stays empty where there are many for each.
+      // The hash spreads addresses evenly: with many addresses per row, no row stays empty.
       if (count === KNOWN_ROWS_MIN) expect(used).to.have.length(count);
     });
   }

@@ -1,5 +1,6 @@
 /**
- * The addresses that a job knows, in a fixed number of rows found by hash. Adding one costs the same at any number.
+ * The addresses that a job knows, in a fixed number of rows. A hash of the address selects its row, so adding an
+ * address costs the same however many are known.
  */
 import { hash } from "node:crypto";
 import { KNOWN_ROWS_MAX } from "../../../../schemas/crawl/limits.ts";
@@ -44,8 +45,9 @@ export function addKnown(draft: JobDraft, as: KnownAs, url: string, index: numbe
 }
 
 /**
- * 16 bits of the hash choose the row, 52 more distinguish its addresses: among 100,000 addresses, two collide in one
- * of 10^9 jobs. The job's id is hashed too, so that no site can choose addresses for one row.
+ * Returns the row and the entry of an address. 16 bits of the hash select the row; 52 more bits distinguish the row's
+ * addresses. Among 100,000 addresses, two collide in one of 10^9 jobs. The hash includes the job's id, so that no
+ * site can choose addresses that fall into the same row.
  */
 function placeOf(
   { key, state }: JobDraft,

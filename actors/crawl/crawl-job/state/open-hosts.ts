@@ -1,6 +1,6 @@
 /**
- * Limits the hosts at which a job wants requests at once. The others wait in a line that is linked through their
- * rows.
+ * Limits the number of hosts at which a job wants requests at the same time. Further hosts wait in a line; the row of
+ * each waiting host names the host behind it.
  */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { CrawlJobState } from "./crawl-job-state.ts";
@@ -8,8 +8,8 @@ import { hostRow, hostState } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
 
 /**
- * Hosts at which one job wants requests at once. Hosts that never respond block a lane for everyone: this many for
- * about two minutes.
+ * Maximum hosts at which one job wants requests at the same time. If none of them responds, they block a lane for all
+ * jobs for about two minutes.
  */
 export const JOB_HOSTS_MAX = 100;
 
@@ -17,7 +17,7 @@ type Line = DeepReadonly<NonNullable<CrawlJobState["hosts"]>>;
 
 const lineOf = ({ state }: JobDraft): Line => state.hosts ?? { open: 0 };
 
-/** Returns whether the job may want requests there now. If not, the host joins the line. */
+/** Returns whether the job may want requests at the host now. If not, the host joins the line of waiting hosts. */
 export function openHost(draft: JobDraft, host: string): boolean {
   const row = hostState(draft, host);
   if (row.open || row.waits) return row.open === true;

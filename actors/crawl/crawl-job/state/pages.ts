@@ -6,10 +6,7 @@ import type { PageRow } from "./crawl-job-state.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { type Shown, writeShown } from "./settled-record.ts";
 
-/**
- * Least number of records for skipped addresses, and of places that disallowed pages give back. A larger page limit
- * raises both to itself.
- */
+/** Minimum of `spareRecords`. A job with a higher page limit uses its page limit instead. */
 export const RECORDS_SPARE_MIN = 1_000;
 
 type Page = DeepReadonly<PageRow>;
@@ -31,8 +28,8 @@ export const pageOf = (draft: JobDraft, index: number): Page =>
   draft.getRow("page", pageRow(index));
 
 /**
- * Records beyond the page limit: this many each of skipped addresses, of pages skipped later, and of disallowed
- * pages.
+ * Maximum number of records beyond the page limit, for each of three sorts: skipped addresses, admitted pages that
+ * were skipped later, and disallowed pages.
  */
 const spareRecords = (draft: JobDraft): number =>
   Math.max(RECORDS_SPARE_MIN, draft.plan.plan.limit);
@@ -88,8 +85,8 @@ export function settlePage(
   draft.settled.push(index);
   state.inFlight -= 1;
   state.settled += 1;
-  // Skipped and disallowed pages give their place back. A bound is needed because a site may disallow or redirect
-  // everything that its pages link to.
+  // A skipped or disallowed page stops counting against the page limit, so that another page can replace it. The
+  // number of such pages is bounded: a site may disallow or redirect everything that its pages link to.
   if (outcome.status === "skipped") {
     state.total -= 1;
     state.skipped += 1;

@@ -50,7 +50,10 @@ export class PreparedPlan {
     this.#stepsPerChar = patterns.reduce((sum, { length }) => sum + length / 32 + 1, 0);
   }
 
-  /** `movedTo` is the address to which the start URL redirected; it counts as a start too. */
+  /**
+   * Decides whether an address belongs to the crawl. `movedTo` is the address to which the start URL redirected; the
+   * scope of a crawl that starts there is included.
+   */
   judge(url: string, movedTo: string | undefined): ScopeVerdict {
     const verdict = this.#scopeOf(this.plan.url)(url);
     if (verdict.allowed || movedTo === undefined) return verdict;

@@ -44,7 +44,7 @@ export function writeShown(
   }
 }
 
-/** Older rows have these values in fields of their own. */
+/** Returns the fields that clients see. A row without `shown` has them as separate fields. */
 export function readShown({ job, index, page }: Place): Shown {
   if (page.shown === undefined) return page;
   const { reason, metadata, blobs } = Kept.parse(JSON.parse(page.shown));

@@ -80,7 +80,7 @@ describe("beginTurn", () => {
     const next = await beginTurn(await turnAt(host), parts());
     const waitedMs = systemClock.monotonic() - leftAt;
     if (next.state !== "now") throw new Error("The turn is gone");
-    // Timers may fire slightly early, which is no moment to keep.
+    // `beginTurn` may return 2 ms too early, because timers may fire slightly early. The start time itself is exact.
     expect(waitedMs).to.be.above(CRAWL_DELAY_MS - TURN_AHEAD_MS - 2);
     expect(next.moment.startAt).to.be.above(leftAt + CRAWL_DELAY_MS);
     expect(next.moment.startAt - systemClock.monotonic()).to.be.at.most(TURN_AHEAD_MS);
@@ -212,7 +212,10 @@ describe("beginTurn", () => {
 
 const EPOCH = 1_800_000_000_000;
 
-/** A site that knows the moment of one turn. Its clock advances a millisecond per loop turn. */
+/**
+ * A simulated site that has one turn with a fixed start time. Its clock advances 1 ms with each turn of the event
+ * loop.
+ */
 class StandIn implements AsyncDisposable {
   readonly asked: number[] = [];
   readonly places = new Semaphore(1);

@@ -1,4 +1,4 @@
-/** Asks a site for the moment at which a turn's request may leave, and waits until shortly before it. */
+/** Asks a site when a turn's request may leave, and waits until shortly before that time. */
 import { TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
 import { type CrawlIntent, type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
 import type { ActorClient, CallOptions } from "../../../runtime/calls/actor-client.ts";
@@ -8,14 +8,18 @@ import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 /** Longest wait during which a turn holds its place. Others could use the place meanwhile. */
 const TURN_HELD_WAIT_MS = 250;
 /**
- * How long before its moment a request takes its place and begins to connect: TCP and TLS with a host 100 ms away.
+ * How long before its start time a request takes a place and begins to connect. TCP and TLS with a host at 100 ms
+ * round-trip time fit.
  */
 export const TURN_AHEAD_MS = 200;
 
 export interface TurnToBegin {
   host: string;
   turn: string;
-  /** Number of the request within its turn, where each has a moment of its own. The first is 0. */
+  /**
+   * Number of the request within its turn, if each request of the turn has its own start time. The first request is
+   * 0.
+   */
   nth?: number;
   urls: readonly string[];
   intent: CrawlIntent;
@@ -27,15 +31,21 @@ export interface BeginParts {
   call: ActorClient["call"];
   clock: Clock;
   signal: AbortSignal;
-  /** A request holds a place from its moment on. */
+  /**
+   * Semaphore of concurrent requests. A request takes a place before its start time and holds it until it is
+   * finished.
+   */
   places: Pick<Semaphore, "take">;
 }
 
-/** The interval in which a request may leave, by the monotonic clock. */
+/** The time window in which a request may leave, in monotonic clock time. */
 export interface Moment {
-  /** The site's moment, plus the part of the reply's network delay that cannot be measured. */
+  /** Start time that the site has set, plus the part of the reply's network delay that cannot be measured. */
   startAt: number;
-  /** TURN_LATE_MS after the site's moment, minus the same unknown delay. */
+  /**
+   * TURN_LATE_MS after the start time that the site has set, minus the part of the reply's network delay that cannot
+   * be measured.
+   */
   lateAt: number;
 }
 
@@ -45,12 +55,15 @@ export type Begun =
   | {
       state: "now";
       atOnce: number;
-      /** The moment is for the first allowed request only. */
+      /** The host has a delay, so `moment` is only for the first allowed request of the turn. */
       spaced: boolean;
       verdicts: readonly PageVerdict[];
-      /** The moment may be TURN_AHEAD_MS away, so that the request can connect ahead. */
+      /**
+       * Window of the first request. It may begin up to TURN_AHEAD_MS in the future, so that the request can connect
+       * before.
+       */
       moment: Moment;
-      /** Returns the place of the first request. */
+      /** Releases the semaphore place that the first request holds. */
       release(): void;
     };
 
@@ -88,7 +101,8 @@ export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<B
       }
       const { moment, atOnce, spaced, verdicts } = reply;
       await waitUntil(clock, until - TURN_AHEAD_MS, signal);
-      // A reply waits for the commit of the site. Now that the request before has left, the commit is small.
+      // Asks once more for a more exact start time. The first reply may have waited for a large commit of the site.
+      // After the previous request has left, a commit is small, so the second reply is faster.
       if (!earlier && until - clock.monotonic() > TURN_AHEAD_MS / 2) {
         earlier = reply;
         continue;
@@ -116,14 +130,16 @@ async function ask(
 ): Promise<SiteReply> {
   const askedAt = clock.monotonic();
   const answer = await call(site, host, "begin", asked, options);
-  // The process may be suspended between any two of these lines, for many milliseconds on a busy machine.
+  // A busy machine may suspend the process between any two of the next lines, for many milliseconds. So the monotonic
+  // clock is read before and after the wall clock.
   const before = clock.monotonic();
   const epochNow = clock.now();
   const now = clock.monotonic();
   if (answer.state === "gone") return { state: "gone" };
   if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
   const { waitMs, atOnce, spaced = false, verdicts, told } = answer;
-  // The time of the reply lies between the two. With the same clock as the site's it is exact.
+  // The site replied at some time between `askedAt` and `now`. If the site reads the same clock as this worker, the
+  // reply contains that time exactly.
   const isOurs = told !== undefined && told.clock === clock.id;
   const agoMs = isOurs ? epochNow - told.at : 0;
   const startAt = now - agoMs + waitMs;
@@ -151,7 +167,10 @@ async function askAgain(turn: TurnToBegin, parts: BeginParts, earlier: Go): Prom
   }
 }
 
-/** Intersects two replies about one moment. If they contradict each other, the later one counts. */
+/**
+ * Combines the windows of two replies about one request: each reply's unmeasured delay narrows the window, so the
+ * wider bounds are right. If the replies contradict each other, the later one is valid.
+ */
 function intersected(before: Moment, after: Moment): Moment {
   const isMoved =
     after.startAt < before.lateAt - TURN_LATE_MS || after.lateAt - TURN_LATE_MS > before.startAt;

@@ -110,7 +110,7 @@ describe("inTime", () => {
         { answers, onLeft: () => known.promise },
       );
       await turn();
-      // An earlier call would have found the turn gone.
+      // The reply is added only now. So a call before this line would have got the reply `gone`.
       answers.push(go(0));
       known[end]();
       expect(await more).to.equal(true);

@@ -1,4 +1,4 @@
-/** The departure of one request of a turn: within the moment that its site has set, or not at all. */
+/** Lets one request of a turn leave within the time window that its site has set, or not at all. */
 import { TURN_LATE_MS } from "../../../../schemas/crawl/limits.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
 import { OVER } from "../../../runtime/lib/clock.ts";
@@ -10,13 +10,19 @@ import {
   waitUntil,
 } from "./begin-turn.ts";
 
-/** How long before the end of its moment a connecting request asks again: the time of a call on a busy machine. */
+/**
+ * How long before the end of its time window a request that is still connecting asks the site again. A call on a busy
+ * machine takes this long.
+ */
 const TURN_AGAIN_MS = 500;
 
-/** The request missed its moment and needs another one. */
+/** The request did not leave within its time window and needs another one. */
 export class TooLate extends Error {}
 
-/** The request was not made, or nobody knows whether it was. The turn ends without an outcome for it. */
+/**
+ * The request was not made, or this worker cannot know whether it was made. The turn ends without an outcome for this
+ * request.
+ */
 export class NotMade extends Error {}
 
 /** The timing rules that a requester must follow and report. */
@@ -24,45 +30,47 @@ export interface Departure {
   /** Aborts when the request must not leave any more, with TooLate or NotMade among other reasons. */
   signal: AbortSignal;
   /**
-   * Resolves at the moment, or `aheadMs` before it. The caller awaits it with an open connection. Rejects with the
-   * signal's reason.
+   * Resolves at the start time, or `aheadMs` before it. The caller opens the connection first and then waits for
+   * this. Rejects with the signal's reason.
    */
   due(aheadMs?: number): Promise<void>;
   /** Whether the request may still leave. Aborts `signal` if not. */
   mayLeave(): boolean;
   /**
-   * The caller calls this if the request may leave unobserved from its moment on. It may then have left even after it
-   * was taken back.
+   * The caller calls this if it cannot see when the request leaves, from the start time on. The request may then have
+   * left even if it was cancelled later.
    */
   onUnseen(): void;
-  /** The caller calls this just before the request leaves. `signal` is aborted by then if that is too late. */
+  /** The caller calls this just before the request leaves. If the time window has passed, this aborts `signal`. */
   onStarting(): void;
   /** The caller calls this when a request has left, also for each repetition. */
   onStarted(): void;
-  /** Waits for the moment of one more request for the same address. Resolves with false if there is none soon. */
+  /**
+   * Waits for the time window of one more request for the same address. Resolves with false if the site grants none.
+   */
   oneMore(): Promise<boolean>;
 }
 
 export interface DepartureParts extends Pick<BeginParts, "call" | "clock" | "signal"> {
-  /** Aborts when nobody wants the turn's pages any more. */
+  /** Aborts when the turn's pages are no longer wanted, because the job has ended. */
   ended?: AbortSignal;
-  /** Receives each departure. The returned promise resolves when the site knows. */
+  /** Called each time a request has left. The returned promise must resolve when the site has recorded that. */
   onLeft?: (left: Left) => Promise<unknown>;
 }
 
 export interface Left {
   /** The request was not the first of the turn. */
   again: boolean;
-  /** Longest possible lateness after the moment, in milliseconds. */
+  /** Upper bound of the time between the start time and the departure, in milliseconds. */
   lateMs: number;
 }
 
-/** The requester has its place already. */
+/** A request that asks for another time window already holds its semaphore place, so it takes no second one. */
 const NO_PLACES = { take: async () => () => {} };
 
 /**
- * Makes one request within its moment. While the request connects, the site is asked again, and the request continues
- * as long as the site says go without a wait. Rejects with TooLate or NotMade.
+ * Makes one request within its time window. While the request connects, the site is asked again: each reply that
+ * allows an immediate start extends the window. Rejects with TooLate or NotMade.
  */
 export async function inTime<T>(
   turn: TurnToBegin,
@@ -80,7 +88,8 @@ export async function inTime<T>(
   keep();
   const mayLeave = () => {
     if (!left.signal.aborted) {
-      // A process that was suspended may notice its connection before its timer.
+      // After a suspension of the process, the open connection may be noticed before the timer that ends the window.
+      // So the time is checked here too.
       if (clock.monotonic() > moment.lateAt) takeBack();
       else if (ended?.aborted) late.abort(new NotMade());
     }
@@ -106,7 +115,8 @@ export async function inTime<T>(
         known = onLeft?.({ again: requests > 1, lateMs: Math.ceil(lateMs) });
       },
       async oneMore() {
-        // The site must know of the first request, or it would take this one for the same.
+        // The site must have recorded the first request. Otherwise it would take this call for a repeated question
+        // about the first one.
         await known?.catch(() => {});
         const begun = await beginTurn(turn, { call, clock, signal, places: NO_PLACES });
         if (begun.state === "gone" || !begun.verdicts.every(({ allowed }) => allowed)) return false;
@@ -135,7 +145,9 @@ export async function start({ due, onStarting, signal }: Departure): Promise<voi
   signal.throwIfAborted();
 }
 
-/** Returns a departure without a moment, valid until nobody wants the turn any more. */
+/**
+ * Returns a departure without a time window: the request may leave at any time until the turn is no longer wanted.
+ */
 export function atAnyTime({ signal, ended }: Pick<DepartureParts, "signal" | "ended">): Departure {
   const mayLeave = () => !signal.aborted && !ended?.aborted;
   return {
@@ -145,7 +157,7 @@ export function atAnyTime({ signal, ended }: Pick<DepartureParts, "signal" | "en
   };
 }
 
-/** Extends the moment by asking the site again. Resolves when the moment has passed or the request has left. */
+/** Extends the time window by asking the site again. Resolves when the window has passed or the request has left. */
 async function keepMoment(
   { host, ...asked }: TurnToBegin,
   { call, clock, left }: Pick<BeginParts, "call" | "clock"> & { left: AbortSignal },

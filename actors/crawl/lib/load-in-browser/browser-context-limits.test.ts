@@ -20,9 +20,9 @@ import { BrowserPage, PAGE_RESET_MS } from "./browser-page.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 
 const CHUNK = Buffer.alloc(64 * 1024, "x");
-/** Bytes of heads and of other pages. */
+/** Bytes that response heads and other pages add to the transferred bytes, at most. */
 const MARGIN_BYTES = 2_000_000;
-/** Bytes of the stream per other page. */
+/** Bytes of the stream that may be sent for each other page that is loaded. */
 const STEP_BYTES = 20_000_000;
 /** Longest load of a small page. */
 const SOON_MS = 4_000;
@@ -59,7 +59,7 @@ describe("the browser context of a crawl", function () {
 
   describe("transfers bytes up to the limit of all pages of a job", () => {
     let sent = 0;
-    /** The stream continues when other pages begin. */
+    /** Bytes of the stream that may be sent so far. The number grows with each other page. */
     let mayBeSent = 0;
     let goOn = () => {};
 
@@ -137,7 +137,10 @@ describe("the browser context of a crawl", function () {
     });
   });
 
-  /** Names the context it is loaded in: local storage does not go on to the next one. */
+  /**
+   * A page whose title identifies its browser context. The title is in local storage, which a new context does not
+   * inherit.
+   */
   const marked = () =>
     site.page("/marked", "<script>document.title = localStorage.at ??= Math.random()</script>");
   const titleOf = (answer: PageAnswer) =>
@@ -175,7 +178,7 @@ describe("the browser context of a crawl", function () {
       clock.skip(Math.min(CRAWL_CONTEXT_IDLE_MS, left()) - SOON_MS);
       expect(titleOf(await load(url))).to.equal(first);
     }
-    // Opening the page takes time, which counts as well.
+    // The context was opened after `openedAt`, so the test skips a margin of SOON_MS too.
     clock.skip(left() + SOON_MS);
     expect(titleOf(await load(url))).not.to.equal(first);
   });
@@ -198,7 +201,7 @@ describe("the browser context of a crawl", function () {
 
   it("closes a page that does not stop within PAGE_RESET_MS, and not before", async () => {
     const context = await pool.newContext(new AbortController().signal);
-    // A worn browser may be about to be replaced, and either may have the context.
+    // During the replacement of a browser the pool has two, and either may have the context. So the test stops both.
     const browsers = pool.pids;
     try {
       const page = await BrowserPage.open(context, { parameters: { url: site.url }, clock });

@@ -15,7 +15,10 @@ export const RENDER_BYTES_MAX = 200_000_000;
 export const CRAWL_CONTEXT_BYTES_MAX = RENDER_BYTES_MAX / 2;
 /** A context that loads nothing for this long is released. Its pages hold about 15 MB each. */
 export const CRAWL_CONTEXT_IDLE_MS = 10_000;
-/** Pages and age after which a context is replaced. The replacement of a browser waits for its contexts. */
+/**
+ * Number of pages, and age, after which a context is replaced. The limits exist because a browser can be replaced
+ * only when its contexts are released.
+ */
 export const CRAWL_CONTEXT_PAGES_MAX = 500;
 export const CRAWL_CONTEXT_AGE_MS_MAX = 5 * 60_000;
 
@@ -41,13 +44,16 @@ type Cookies = Awaited<ReturnType<ReturnType<RenderContext["page"]["browserConte
 export interface OpenContext {
   context: RenderContext;
   openedAt: number;
-  /** Pages loaded in it so far, and pages being loaded. */
+  /**
+   * `loaded` counts the pages that have begun in this context so far. `loading` counts the pages that are being
+   * loaded now.
+   */
   loaded: number;
   loading: number;
   idle: BrowserPage[];
   /**
-   * Set when no more pages begin in this context and its cookies are being read. It is released after that and after
-   * its last page.
+   * Set when no more pages may begin in this context. The promise resolves when the context's cookies are read. The
+   * context is released when that is done and its last page has ended.
    */
   retired: Promise<unknown> | undefined;
 }
@@ -83,7 +89,8 @@ export class BrowserContexts {
       if (!isWorn && !hasMovedMuch(open) && !open.context.lost.aborted) return open;
       this.#retire(open);
     }
-    // The first caller may leave before the context is open; others wait for it too.
+    // Several callers wait for the same context. The first caller may be cancelled before the context is open, so the
+    // opening does not depend on that caller.
     this.#open ??= this.#openContext();
     const opening = this.#open;
     try {
@@ -149,7 +156,7 @@ export class BrowserContexts {
     if (page !== undefined && isUsable) open.idle.push(page);
     if (open.loading > 0) return;
     if (open.retired !== undefined || this.#closing.signal.aborted) {
-      // A closed context does not answer pending commands.
+      // The cookies must be read before the release, because a closed context does not answer pending commands.
       await open.retired;
       return open.context.release();
     }

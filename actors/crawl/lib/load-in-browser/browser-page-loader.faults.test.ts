@@ -31,7 +31,7 @@ describe("BrowserPageLoader and hostile pages", function () {
       const loader = open({ gotoOptions: { timeout: 4_000 } }, { takeHtmlMs: 4_000 });
       const patient = open();
       const good = site.page("/good", "<p>good");
-      // On a busy machine that may take longer than it gives its pages.
+      // On a busy machine loading the next page may take longer than the timeouts of `loader`, so the test retries.
       const nextLoads = (what: string, by: BrowserPageLoader) =>
         until(`a page after ${what}`, async () => (await load(by, good)).kind === "page", 60_000);
       const cases = {

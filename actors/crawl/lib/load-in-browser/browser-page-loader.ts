@@ -1,9 +1,8 @@
 /**
- * Loads the pages of one job in a browser: one context with a few reusable pages.
- *
- * Images and fonts are not blocked, because scripts measure them and react to their failures. A page is stopped when
- * its HTML is read, so most are never fetched: of 40 images 7, which took 10 of 60 ms. `rejectResourceTypes` saves
- * the rest.
+ * Loads the pages of one job in a browser, in one context with a few reusable pages. Images and fonts are not
+ * blocked, because scripts measure them and react to their failures. A page is stopped when its HTML is read, so the
+ * browser fetches few of them: of a page with 40 images it fetched 7, in 10 of the page's 60 ms. With
+ * `rejectResourceTypes` a crawl can avoid these requests too.
  */
 
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
@@ -32,7 +31,10 @@ import { BrowserContexts, type ContextLimits, type OpenContext } from "./browser
 import type { BrowserPage, Loaded } from "./browser-page.ts";
 import type { DocumentHead } from "./document-gate.ts";
 
-/** How long before the moment the browser gets its command: it takes about 10 ms to send the request. */
+/**
+ * How long before the start time the browser gets the command to load the page. The browser needs about 10 ms to send
+ * the request.
+ */
 const GOTO_AHEAD_MS = 20;
 
 export interface BrowserPageLoaderParts {
@@ -62,7 +64,7 @@ export class BrowserPageLoader implements PageLoader {
         : { "If-Modified-Since": new Date(modifiedSince * 1_000).toUTCString() };
   }
 
-  /** Loads a page. Throws the signal's reason, a `BrowserNotStartedError`, and faults of ours. */
+  /** Loads a page. Throws the signal's reason, a `BrowserNotStartedError`, or a fault of this platform. */
   async load(load: PageLoad): Promise<PageAnswer> {
     const { signal, startBy } = load;
     const { clock } = this.#parts;
@@ -223,7 +225,7 @@ export class BrowserPageLoader implements PageLoader {
   }
 }
 
-/** Errors that a retry may not have. */
+/** Codes of errors after which a retry can succeed. */
 const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "address_unreachable",
   "browser_crashed",
@@ -239,7 +241,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 function pageParametersOf(request: CrawlRequest): PageRequest {
   const headers = callersFields(request);
   return {
-    // The credentials belong to this address.
+    // Credentials are sent only to the origin of this address.
     url: request.url,
     ...(headers.length > 0 && { setExtraHTTPHeaders: Object.fromEntries(headers) }),
     authenticate: request.authenticate,
@@ -260,7 +262,7 @@ function pageParametersOf(request: CrawlRequest): PageRequest {
   };
 }
 
-/** Returns the failure of a page that could not be opened. Throws faults of ours. */
+/** Returns the failure of a page that could not be opened. Rethrows faults of this platform. */
 function notOpened(error: unknown, browserMs: number): PageAnswer {
   const isRefusal = error instanceof ActorError;
   const hasDied = error instanceof BrowserDiedError && !(error instanceof BrowserNotStartedError);

@@ -28,8 +28,8 @@ import {
 /** Timeout of a page in a browser. Together with TURN_STARTS_MS_MAX it stays below TURN_MS_MAX. */
 export const CRAWL_RENDER_MS_MAX = 170_000;
 /**
- * Timeout for stopping a loaded page, which mostly takes 10 ms. A page that does not stop is closed, which takes
- * another 0.5 s if it hangs. So 2 s after its end a page has no connections.
+ * Timeout for stopping a loaded page; most pages stop in 10 ms. A page that does not stop is closed. If such a page
+ * hangs, closing takes another 0.5 s. So all connections of a page are closed within 2 s after its load has ended.
  */
 export const PAGE_RESET_MS = 1_000;
 
@@ -50,12 +50,12 @@ interface BrowserPageOptions {
 export class BrowserPage {
   readonly #page: ContextPage;
   readonly #gate: DocumentGate;
-  /** Measures the bytes of a document where that matters. */
+  /** DevTools session that reports a document's bytes while it loads, for documents that may be too large. */
   readonly #meter: CDPSession;
   readonly #options: BrowserPageOptions;
   /** Departure of the current or latest document. */
   #departure: DocumentDeparture | undefined;
-  /** The HTML was read, so the document's scripts do not hang. */
+  /** Whether the HTML was read. If it was, the document's scripts did not hang. */
   #isTaken = false;
 
   static async open(context: RenderContext, options: BrowserPageOptions): Promise<BrowserPage> {
@@ -65,7 +65,7 @@ export class BrowserPage {
     await preparePage(page, options.parameters, {
       mayAnswerSite: async () => (await gate?.oneMore()) ?? false,
     });
-    // A prerendered document would be shown without another request.
+    // Prerendering is forbidden: the browser would show a prerendered document without a request that the gate sees.
     await gateSession.send("Page.setPrerenderingAllowed", { isAllowed: false });
     gate = await DocumentGate.install(gateSession, page.frameId);
     return new BrowserPage({ page, gate, meter: gateSession, options });
@@ -89,7 +89,10 @@ export class BrowserPage {
     return this.#page.lost.aborted;
   }
 
-  /** Loads a document. Throws the signal's reason and faults of ours. Call `reset` before the next document. */
+  /**
+   * Loads a document. Throws the signal's reason or a fault of this platform. The caller must call `reset` before the
+   * next document.
+   */
   async load(
     load: PageLoad,
     expected: {
@@ -167,7 +170,8 @@ export class BrowserPage {
           session.send("Page.setWebLifecycleState", { state: "frozen" }),
           // The browser could show the last document again without a request.
           session.send("Page.resetNavigationHistory"),
-          // The browser process answers the other commands even for a page that hangs and holds its connections.
+          // The browser process answers the commands above even if the page hangs and keeps its connections. Only the
+          // page's own process answers this one.
           !this.#isTaken && session.send("Runtime.getIsolateId"),
         ]),
       );
@@ -211,7 +215,8 @@ export class BrowserPage {
     const { parameters, clock } = this.#options;
     using size = this.#measure(seen);
     try {
-      // An error page may never meet the wait conditions, and its text is to be kept.
+      // An error page may never meet the wait conditions of the crawl request, but its text is needed for the record.
+      // So its load ends without them.
       const isEnough = () => (seen.head?.status ?? 0) >= 400;
       const limits = { signal: AbortSignal.any([signal, size.exceeded]), clock, isEnough };
       using document = await loadPage(this.#page, { ...parameters, url }, limits);
@@ -255,7 +260,7 @@ export class BrowserPage {
     const taken = await within(limit, () => readHtml(this.#page));
     if (taken.html !== undefined) return taken;
     const { rest, ...known } = taken;
-    // Waiting for a place does not count against the page.
+    // The wait for a place in memory is outside `within`, so it does not count toward the page's timeout.
     await abortable(onLarge(), signal);
     return { ...known, html: await within(limit, rest) };
   }
@@ -265,7 +270,10 @@ export class BrowserPage {
 const WATCHED = ["request", "response", "requestfinished", "requestfailed"] as const;
 const EMPTY_HEAD: DocumentHead = { status: 200, headers: new Headers(), form: "html" };
 
-/** Browsers show nothing of their own for a response without content. */
+/**
+ * Whether the response has no content to show, so that the browser reports an error. Such a page counts as an empty
+ * document.
+ */
 function hasNothingToShow(error: unknown, { status }: DocumentHead): boolean {
   if (!(error instanceof ActorError)) return false;
   const isEmpty = status === 204 || status === 205;

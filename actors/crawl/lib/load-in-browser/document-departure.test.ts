@@ -24,7 +24,10 @@ import { BrowserPage } from "./browser-page.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 
 const HELD_MS = 400;
-/** Node's own 5 s are over before the next page comes where the machine does much else. */
+/**
+ * The keep-alive timeout of the test servers. Node's default of 5 s may end before the next request on a busy
+ * machine.
+ */
 const KEPT_MS = 60_000;
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 type Way = "http" | "https" | "http2";
@@ -173,7 +176,8 @@ describe("DocumentDeparture", function () {
         signal: controller.signal,
         mayLeave() {
           asked += 1;
-          // The browser continues, and connects over https.
+          // The first two checks let the browser continue and, over https:, connect. The third check cancels the
+          // request.
           if (asked > 2) controller.abort(new TooLate());
           return !controller.signal.aborted;
         },
@@ -236,7 +240,8 @@ describe("DocumentDeparture", function () {
         const turn = new AbortController();
         const loading = loadBy(loader, `${origin}/`, { signal: turn.signal });
         await until("it is asked for", () => isOpen, 60_000);
-        // Time for its script to run. Without a script the page drips.
+        // Waits until the endless script of the second page runs. The first page has no script; its response never
+        // ends.
         await clock.wait(500);
         turn.abort(new Error("taken back"));
         expect(await failure(loading)).to.have.property("message", "taken back");

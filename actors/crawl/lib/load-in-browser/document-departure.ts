@@ -1,10 +1,9 @@
 /**
- * The departure of a document's request from a browser: in its moment or not at all.
- *
- * Browsers connect when they like, and repeat failed requests. An http: request passes our proxy completely. The
- * proxy recognises it by a mark and holds it until its moment. An https: request is invisible to the proxy. The
- * browser reports when it sends one. Until a response arrives the proxy cuts its tunnels as soon as the request must
- * not leave, since the browser would repeat it.
+ * Lets a browser send a document's request only within its time window. Browsers connect at times of their choice,
+ * and repeat failed requests. For http: addresses, our proxy sees the request, recognises it by a mark (a header
+ * field) and holds it until the start time. For https: addresses, the proxy cannot see the request, but the browser
+ * reports when it sends one. If such a request must not leave, the proxy cuts its tunnels until a response arrives,
+ * because the browser would repeat the request.
  */
 import { setImmediate as pollAgain } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer-core";
@@ -24,7 +23,7 @@ export interface DepartureParts {
 export class DocumentDeparture implements Disposable {
   readonly #parts: DepartureParts;
   readonly #mark: Mark | undefined;
-  /** Requests with a moment that have not left yet. */
+  /** Number of requests that have a time window and have not left yet. */
   #moments = 1;
   #hasStarted = false;
   /** The browser has reported a request that is not reported to the site yet. */
@@ -50,15 +49,18 @@ export class DocumentDeparture implements Disposable {
   }
 
   /**
-   * Resolves with whether the browser may continue, when it may. An http: request continues early and waits in our
-   * proxy.
+   * Waits until the browser may continue with the request. Resolves with false if the request must not leave. An
+   * http: request continues immediately, and waits in our proxy.
    */
   async mayGoOn(): Promise<boolean> {
     if (this.#mark === undefined) await this.#due();
     return this.#mayLeave();
   }
 
-  /** Prepares for the browser's request, just before it continues. */
+  /**
+   * The caller calls this just before the browser continues with the request. For https:, this watches the tunnels
+   * and the browser's report of the request.
+   */
   release(networkId: string): void {
     if (this.#mark !== undefined) return;
     const { url, leave, egress, session } = this.#parts;
@@ -66,7 +68,8 @@ export class DocumentDeparture implements Disposable {
     let isBroken = false;
     this.#tunnels = egress.holdTunnels(url, {
       mayPass: () => !isBroken && this.#mayLeave(),
-      // A repetition of any request would be one without a turn.
+      // A connection closed without a response. The browser would repeat the request, and the repetition would have
+      // no turn. So no more bytes may pass.
       onUnanswered() {
         isBroken = true;
       },
@@ -75,8 +78,8 @@ export class DocumentDeparture implements Disposable {
       if (requestId === networkId) void this.#onSend();
     };
     session.on("Network.requestWillBeSentExtraInfo", onSend);
-    // The browser runs commands in order. So `Network` is enabled before the request continues, and disabled before
-    // its next user enables it.
+    // The browser runs commands in order. So `Network` is enabled before the request continues. For the same reason,
+    // the later `Network.disable` comes before the next `Network.enable`.
     session.send("Network.enable").catch(() => {});
     this.#stopWatching = () => {
       this.#stopWatching = () => {};
@@ -85,16 +88,20 @@ export class DocumentDeparture implements Disposable {
     };
   }
 
-  /** Records a response. A request that nobody saw was answered by a cache, or has left by now. */
+  /**
+   * Records that a response has arrived. If no request was seen, either a cache has answered, or the request has left
+   * by now.
+   */
   arrived(): void {
     this.#letGo();
-    // The browser does not report requests with credentials.
+    // A repetition with credentials is not reported by the browser, so the response is taken as proof that it has
+    // left.
     if (!this.#hasStarted || this.#moments > 0 || this.#isSending) this.#onStarted();
   }
 
   /**
-   * Records that the browser has given up its request. Its tunnels need no cut any more, since the next request may
-   * need one before this page is reset.
+   * Records that the browser has stopped its request with an error. Stops watching its tunnels, because the next
+   * request may need a tunnel before this page is reset.
    */
   failed(): void {
     this.#letGo();
@@ -106,7 +113,9 @@ export class DocumentDeparture implements Disposable {
     this.#mark?.[Symbol.dispose]();
   }
 
-  /** Waits for the moment of another request for the same document. Resolves with whether it may leave. */
+  /**
+   * Waits for the time window of another request for the same document. Resolves with whether that request may leave.
+   */
   async oneMore(): Promise<boolean> {
     if (this.#isSending) this.#onStarted();
     const isGranted = await this.#parts.leave.oneMore();
@@ -142,7 +151,7 @@ export class DocumentDeparture implements Disposable {
 
   async #due(): Promise<void> {
     await this.#parts.leave.due().catch(() => {
-      // In this case the request must not leave.
+      // A rejection means that the request must not leave. The caller learns that from `mayLeave`.
     });
   }
 
@@ -152,9 +161,10 @@ export class DocumentDeparture implements Disposable {
     leave.onStarting();
     this.#moments = Math.max(0, this.#moments - 1);
     this.#isSending = true;
-    // The browser reports the request just before sending it, in one step of the thread that answers this command.
+    // A reply to this command proves that the request has been sent: one thread of the browser reports it, sends it,
+    // and then handles this command.
     await session.send("Network.getCookies", { urls: [] }).catch(() => {});
-    // Bytes written by then pass our proxy before this continues.
+    // Lets our proxy first forward the bytes that the browser has written so far.
     await pollAgain();
     if (this.#isSending) this.#onStarted();
   }

@@ -36,13 +36,16 @@ export interface DocumentBody {
 /** The known facts of a document. They grow while the page loads. */
 export interface SeenDocument {
   head?: DocumentHead;
-  /** We ended the load: a redirect, or a document that is not wanted. */
+  /**
+   * The gate has ended the load of the page: the response is a redirect, is not wanted, or was read without showing
+   * it.
+   */
   ended: boolean;
   /** We ended the load because our proxy could not reach the host. */
   isUnreached: boolean;
-  /** The browser's id of the request, once it has left. */
+  /** The browser's id of the document's request, set when the request appears at the gate. */
   requestId?: string;
-  /** The body of a document that browsers do not show as it is. */
+  /** The body of a document that browsers would not show unchanged, so that the gate reads it itself. */
   body?: Promise<DocumentBody>;
   /** The browser reports the document's bytes: it may be large, or grow by decompression. */
   isMeasured: boolean;
@@ -58,14 +61,18 @@ export class DocumentGate {
   readonly #session: CDPSession;
   #expected: Expectation | undefined;
 
-  /** Installs the gate. It needs a session of its own: a session that filters requests would answer for the gate. */
+  /**
+   * Installs the gate on a DevTools session that nothing else uses: another request filter on the session would also
+   * answer the gate's paused requests.
+   */
   static async install(session: CDPSession, frameId: string): Promise<DocumentGate> {
     const gate = new DocumentGate(session, frameId);
     await session.send("Fetch.enable", {
       patterns: [
         { resourceType: "Document", requestStage: "Request" },
         { resourceType: "Document", requestStage: "Response" },
-        // This pattern includes the requests of scripts, which Chromium distinguishes only when they are paused.
+        // This pattern is for prefetches, but includes the requests of scripts. Chromium shows the difference only in
+        // the event of a paused request.
         { resourceType: "Fetch", requestStage: "Request" },
       ],
     });
@@ -90,7 +97,7 @@ export class DocumentGate {
     return seen;
   }
 
-  /** Waits for the moment of another request for the document. Resolves with whether it may leave. */
+  /** Waits for the time window of another request for the document. Resolves with whether that request may leave. */
   async oneMore(): Promise<boolean> {
     return (await this.#expected?.departure.oneMore()) ?? false;
   }
@@ -102,7 +109,8 @@ export class DocumentGate {
 
   async #decide(event: Paused): Promise<void> {
     const { requestId, frameId, resourceType } = event;
-    // Chromium's type of prefetches. For a page of the crawl that is a request without a turn.
+    // Chromium gives prefetches this type. The gate refuses them: a prefetched page of the crawl would be a request
+    // without a turn.
     if (resourceType === "Fetch") return await this.#refuse(requestId);
     if (resourceType !== "Document") return await this.#pass(requestId);
     // A frame inside the page is a part of the page.
@@ -123,7 +131,8 @@ export class DocumentGate {
       departure.release(networkId);
       return await this.#pass(requestId, headers);
     }
-    // Internal redirects, such as those to https, are visible only here.
+    // The browser's internal redirects, such as an upgrade to https, have no response. The gate sees only the request
+    // for their target.
     if (seen.requestId === networkId && !seen.ended) {
       const headers = new Headers({ location: event.request.url });
       seen.head = { status: 307, headers, form: "html" };

@@ -8,7 +8,7 @@ export type HeaderSource = Pick<
   "url" | "setExtraHTTPHeaders" | "cookies" | "authenticate" | "modifiedSince"
 >;
 
-/** Fields of the connection or the encoding are ours, as are fields that our crawler never changes. */
+/** Header fields that only our crawler sets. A caller's values for them are ignored. */
 const OURS = new Set(["user-agent", "accept-encoding"]);
 
 export class CrawlHeaders {
@@ -38,7 +38,7 @@ export class CrawlHeaders {
     return headers;
   }
 
-  /** Returns the fields of a sitemap request. */
+  /** Returns the header fields of an unconditional request: for sitemaps and the start page. */
   forFile(address: string, now: number): Record<string, string> {
     const headers = { ...this.#common };
     if (this.#cookies.length > 0 || this.#authorization !== undefined) {
@@ -74,7 +74,8 @@ function basic({ username, password }: { username: string; password: string }): 
 }
 
 /**
- * Whether a cookie is sent (RFC 6265, section 5.4). A cookie without host and address belongs to the start's host.
+ * Whether a cookie is sent to an address (RFC 6265, section 5.4). A cookie without `domain` and `url` belongs to the
+ * host of the start URL.
  */
 function goesTo(cookie: Cookie, url: URL, startUrl: URL, now: number): boolean {
   const of = cookie.url === undefined ? startUrl : new URL(cookie.url);

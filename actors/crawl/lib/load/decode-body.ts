@@ -31,7 +31,10 @@ export function decodeBody(bytes: Uint8Array, contentType?: string): DecodedBody
 
 type Claim = (bytes: Uint8Array, contentType: string | undefined) => string | undefined;
 
-/** A source is used only if all before it name nothing known. Guessing costs more than all others. */
+/**
+ * The sources of the charset, in the order in which they are tried. The guess is last, because it costs more than all
+ * others.
+ */
 const CLAIMS: readonly [DecodedBody["by"], Claim][] = [
   ["bom", bomOf],
   ["header", (_, contentType) => /\bcharset\s*=\s*["']?([^"'\s;,]+)/i.exec(contentType ?? "")?.[1]],
@@ -61,7 +64,7 @@ function claimedWithin(bytes: Uint8Array): string | undefined {
   const declared = /^\s*<\?xml\s[^>]*?\bencoding\s*=\s*["']([^"']+)/i.exec(head)?.[1];
   const [, label = declared] =
     /<meta\b[^>]*?\bcharset\s*=\s*["']?\s*([^\s"'/>;]+)/i.exec(head) ?? [];
-  // Bytes that read as ASCII are not UTF-16, whatever they claim.
+  // The declaration was found by reading the bytes as ASCII, so the page cannot be UTF-16, even if it says so.
   if (label !== undefined && /^utf-?16/i.test(label)) return "utf-8";
   return label;
 }

@@ -1,4 +1,6 @@
-/** The timeout of a fetch. It pauses while the fetch waits for a place in memory. */
+/**
+ * The timeout of a fetch. The timeout pauses while the fetch waits for a place in memory or for another start time.
+ */
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
 export class FetchDeadline {

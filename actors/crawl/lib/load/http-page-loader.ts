@@ -60,7 +60,7 @@ export class HttpPageLoader implements PageLoader {
         headers: page.isStart
           ? this.#headers.forFile(page.url, clock.now())
           : this.#headers.forPage(page.url, clock.now()),
-        // An overlong body is cut here and is not an error.
+        // `readBody` cuts a body that is too long. `egressFetch` would throw an error instead, so it gets no limit.
         bytesMax: Number.POSITIVE_INFINITY,
         redirectsMax: 0,
         onSending: () => start(page),

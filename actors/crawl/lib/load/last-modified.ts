@@ -20,8 +20,8 @@ export function isOlder(
 }
 
 /**
- * Whether the page is not needed at all: a 304, or an older document without links. The pages that an older page
- * links to may be newer.
+ * Whether the body of the page is not needed: the response is a 304, or an older document whose links are not
+ * followed. Links of an older page must be followed, because they may lead to newer pages.
  */
 export function isUnmodified(
   { status, headers }: { status: number; headers: Headers },

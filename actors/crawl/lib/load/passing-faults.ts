@@ -1,4 +1,4 @@
-/** Separates faults that a retry may not have from lasting ones. */
+/** Distinguishes temporary errors, after which a retry can succeed, from permanent ones. */
 import type { EgressError } from "../../../egress/egress-error.ts";
 
 export function isPassing({ code }: EgressError): boolean {

@@ -3,8 +3,8 @@ import { CRAWL_URL_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { redirectTarget } from "./redirect-target.ts";
 
 /**
- * A page that refreshes within these seconds is a redirect: such pages wait 5, sometimes 10. With a longer delay it
- * is a page.
+ * A refresh after at most this many seconds counts as a redirect: redirecting pages wait 5 s, some 10 s. A page with
+ * a later refresh counts as a normal page.
  */
 export const REFRESH_S_MAX = 10;
 

@@ -1,6 +1,6 @@
 /** Reads `X-Robots-Tag`: whether all crawlers, or ours, may follow a page's links and index the page. */
 
-/** Directives with a value after a colon. These names are not crawlers. */
+/** Directives that have a value after a colon. Without this list their names would be taken for names of crawlers. */
 const WITH_VALUE = new Set([
   "unavailable_after",
   "max-snippet",

@@ -34,7 +34,8 @@ export async function cachedPages(
     if (copy !== undefined) copies.set(request, copy);
   });
   const urls = Array.from(copies.keys(), ({ url }) => url);
-  // A site without its robots.txt learns it for the next turn that begins.
+  // If the site does not know its robots.txt yet, no copy is used now. The site fetches robots.txt when the next turn
+  // begins.
   const verdicts = urls.length === 0 ? undefined : await judge(urls);
   if (verdicts === undefined) return { used: [], refused: [], left: requests };
   const refused = new Map<TurnRequest, PageVerdict | undefined>();

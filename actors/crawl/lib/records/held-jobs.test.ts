@@ -26,7 +26,7 @@ describe("HeldJobs", () => {
   let closed: string[];
   let clock: SkippingClock;
   let jobs: HeldJobs;
-  /** Opened jobs, closed jobs, and the error of the next opening. */
+  /** Error with which the next opening of a loader fails. */
   let failure: Error | undefined;
 
   before(async () => {

@@ -19,7 +19,10 @@ export interface HeldJobsParts {
   requestKeys: Pick<RequestKeys, "open">;
   clock: Clock;
   open: OpenPageLoader;
-  /** Returns a signal that aborts when the job has ended. Without it nobody watches jobs. */
+  /**
+   * Returns a signal that aborts when the job has ended. If `watch` is missing, the worker does not learn of the end
+   * of a job.
+   */
   watch?: (job: JobName, closed: AbortSignal) => Promise<AbortSignal>;
   jobsMax?: number;
   keptMs?: number;

@@ -6,7 +6,7 @@ import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { CRAWL_MAX_AGE_S_MAX, PAGE_LINKS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { EpochMs } from "../../../../schemas/values.ts";
 
-/** Size of a cached page's entry. Larger ones are not cached. */
+/** Maximum size of the links of a cached page. A page with more is not cached. */
 export const CACHED_PAGE_BYTES_MAX = 256 * 1024;
 
 /** A cached page. Its record is a blob of the job that fetched it, and outlives this entry. */
@@ -57,8 +57,9 @@ export class PageCache {
 }
 
 /**
- * Returns the fields of a request that shape a page. The crawl's extent is not among them. Its purposes are, since
- * they decide whether it may have the page.
+ * Returns the fields of a crawl request that change the result for a page, as text. Fields that decide which pages
+ * belong to the crawl are left out. The purposes are included, because they decide whether the crawl may have the
+ * page.
  */
 function shapeOf(account: string, request: CrawlRequest): string {
   const { limit, depth, source, options, maxAge, modifiedSince, jsonOptions, url, ...page } =
@@ -68,9 +69,9 @@ function shapeOf(account: string, request: CrawlRequest): string {
     account,
     formats: request.formats.toSorted(),
     crawlPurposes: request.crawlPurposes.toSorted(),
-    // Links are not collected where they are not followed.
+    // A crawl of sitemaps alone does not collect links, so its pages differ.
     links: source !== "sitemaps",
-    // Credentials are sent only to the start's host.
+    // Credentials are sent only to the start URL's origin, so with credentials the result depends on that origin.
     start: request.authenticate || request.cookies ? new URL(url).origin : "",
   };
   const entries = Object.entries(shape).toSorted(([a], [b]) => (a < b ? -1 : 1));

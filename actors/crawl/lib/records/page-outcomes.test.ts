@@ -45,7 +45,9 @@ describe("PageOutcomes", () => {
     await markdown.close();
   });
 
-  /** A job of an account of its own, unless it is given one; every turn is another. */
+  /**
+   * Creates the outcomes of a new turn. Without `account` and `job`, the turn belongs to a new job of a new account.
+   */
   function outcomesOf(request: object = {}, account = newId(), job = newId(), pool = markdown) {
     const whole = CrawlRequest.parse({ url: "http://site.example/", render: false, ...request });
     const parts = {
@@ -192,7 +194,7 @@ describe("PageOutcomes", () => {
     await first.outcomes.of(asked(0), answered(), signal);
     const copy = await found(outcomesOf({}, first.account).outcomes);
     expect(copy.metadata).to.include({ status: 200, title: "A page" });
-    // An earlier write would be visible by now.
+    // The pages with other statuses came first. If they had been cached, their entries would be visible by now.
     for (const other of others) expect(await first.outcomes.find(other)).to.equal(undefined);
     expect(await outcomesOf().outcomes.find(asked(0))).to.equal(undefined);
   });

@@ -40,7 +40,10 @@ export class PageOutcomes {
     this.#request = request;
   }
 
-  /** Stores the page's record. The record is durable when this resolves. */
+  /**
+   * Returns the outcome of a page request. For a loaded page, stores its record; the record is durable when this
+   * resolves.
+   */
   async of(
     { index, url }: PageRequest,
     answer: PageAnswer,
@@ -62,7 +65,8 @@ export class PageOutcomes {
         const { status, contentType, reason } = answer;
         const metadata = { status, url, ...(contentType !== undefined && { contentType }) };
         const settled = { index, metadata, browserMs };
-        // A crawl that begins with a download has no other page.
+        // If the start page is a download, the crawl has no other page, so the page counts as failed and not as
+        // skipped.
         return index === 0
           ? {
               ...{ kind: "failed", ...settled, retry: false, blobs: [] },
@@ -148,7 +152,7 @@ export class PageOutcomes {
       links,
       ...(reason !== undefined && { reason }),
     };
-    // Nobody waits for the cache, whose entries may be lost at any time.
+    // The page is cached without waiting: its entry may get lost at any time anyway.
     if (page.status === 200 && isWhole) {
       void cache.keep(url, { ...record, cachedAt: clock.now() });
     }

@@ -21,7 +21,7 @@ type PageReading = Omit<PageLinks, "base"> & Partial<Pick<PageLinks, "base">>;
 interface PageRecord {
   /** JSON members without braces. Empty for a request of json alone, unless the response is an error. */
   body: Buffer;
-  /** The members for the model, where only json is requested. */
+  /** The JSON members that the model reads, if the crawl requests only `json`. */
   source?: Buffer;
   metadata: RecordMetadata;
   links: string[];
@@ -37,7 +37,10 @@ export function readPage(url: string, { contentType, html }: LoadedPage): PageRe
   return isHtml ? pageLinks(html, { url, productToken: PRODUCT_TOKEN }) : PLAIN;
 }
 
-/** Returns the address to which a page refreshes itself; undefined for errors and for pages that stay. */
+/**
+ * Returns the address to which a page redirects by a refresh. Returns undefined for errors, and for pages without a
+ * refresh that counts as a redirect.
+ */
 export function pageRefresh(
   url: string,
   { status }: LoadedPage,
@@ -49,7 +52,7 @@ export function pageRefresh(
 
 export interface PageRecordParts {
   markdown: MarkdownPool;
-  /** Semaphore in the queue of the pool. */
+  /** Limits the pages of this worker that wait in the queue of the Markdown pool. */
   markdownPlaces: Semaphore;
 }
 
@@ -72,7 +75,7 @@ export async function pageRecord(
   const members: string[] = [];
   const error = errorOf(status);
   const reasons = error === undefined ? [] : [error];
-  // The body of an error response is kept unchanged.
+  // The record of an error response contains its body as `html`, even if the crawl does not request that format.
   if (formats.has("html") || status >= 400) members.push(`"html":${JSON.stringify(html)}`);
   const jsonAlone = formats.size === 1 && formats.has("json");
   let source: Buffer | undefined;

@@ -5,7 +5,7 @@ import { BLOB_CHUNK_BYTES } from "../../../../schemas/limits.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { GroupWriter } from "./group-writer.ts";
 
-/** Small records of one write. With their bytes they fit one batch. */
+/** Maximum number of small records in one call of `putAll`. */
 export const RECORD_GROUP_MAX = 256;
 
 export class RecordWriter {

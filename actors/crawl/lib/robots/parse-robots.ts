@@ -16,8 +16,8 @@ import { formatRule } from "./robots-rule.ts";
 export const ROBOTS_WILDCARDS_MAX = 5_000;
 
 /**
- * Characters of rules and sitemaps that are kept of one file: 500 KiB of the shortest rules. They fit an actor's
- * state.
+ * Maximum characters of rules and sitemaps that are kept of one file. All rules of a file of 500 KiB fit, even if
+ * they are the shortest ones. This many characters fit an actor's state.
  */
 export const ROBOTS_KEPT_CHARS_MAX = 700_000;
 
@@ -43,8 +43,9 @@ interface Group {
 }
 
 /**
- * All groups for one agent count as one (section 2.2.1), so two are enough: ours and that of `*`. Only Allow and
- * Disallow end a list of agents. Other records belong to the agents named so far (section 2.2.4).
+ * Collects the records of two groups: the group of our crawler and the group of `*`. All groups for one agent count
+ * as one (section 2.2.1). Only Allow and Disallow end a list of agents; other records belong to the agents named
+ * before them (section 2.2.4).
  */
 class RobotsParser {
   readonly #reader: RobotsReader;
@@ -133,8 +134,8 @@ class RobotsParser {
   }
 
   /**
-   * Bounds the wildcard rules, since each is matched against every address. Rules past the bound are read as the
-   * broader prohibition.
+   * Limits the number of wildcard rules, because each is matched against every address. Beyond the limit, a Disallow
+   * rule is cut before its first wildcard, which forbids more, and an Allow rule is dropped.
    */
   #affordable(pattern: string, allow: boolean): string | undefined {
     const star = pattern.indexOf("*");
@@ -162,7 +163,7 @@ class RobotsParser {
     const [seconds] = /^(?:\d+(?:\.\d*)?|\.\d+)/.exec(value) ?? [];
     if (group === undefined || seconds === undefined) return;
     const delayMs = Math.min(Math.round(Number(seconds) * 1_000), CRAWL_DELAY_MS_MAX);
-    // The longer of two delays harms nobody.
+    // If a group has two delays, the longer one applies: it is never too short.
     group.crawlDelayMs = Math.max(delayMs, group.crawlDelayMs ?? 0);
   }
 
@@ -171,7 +172,10 @@ class RobotsParser {
     if (group !== undefined) Object.assign(group.contentSignal, readContentSignal(value));
   }
 
-  /** Returns the group of the current records. Once a group names us, the groups of `*` do not matter. */
+  /**
+   * Returns the group to which the current records belong. If the current list of agents names our crawler and `*`,
+   * this is our group.
+   */
   #group(): Group | undefined {
     if (this.#inOurs) return this.#ours;
     return this.#inEveryones ? this.#everyones : undefined;

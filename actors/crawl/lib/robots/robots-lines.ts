@@ -78,7 +78,8 @@ function utf16Of(bytes: Uint8Array): string | undefined {
 function recordOf(whole: string, line: number): RobotsRecord | undefined {
   const [text = ""] = whole.slice(0, ROBOTS_LINE_BYTES_MAX).split("#", 1);
   const separator = text.indexOf(":");
-  // In `Sitemap https://…` the colon belongs to the address.
+  // If the text before the first colon is no field name, the line is split at its space: in `Sitemap https://…` the
+  // colon belongs to the address.
   const readings = [separator >= 0 ? splitAt(text, separator) : undefined, splitAtSpace(text)];
   for (const reading of readings) {
     if (reading === undefined) continue;

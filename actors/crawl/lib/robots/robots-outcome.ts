@@ -1,4 +1,6 @@
-/** The policy of a robots.txt fetch, also of a missing file, and its answer for an address. */
+/**
+ * Derives the policy from the result of a robots.txt fetch, and decides by the policy whether an address is allowed.
+ */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { RobotsOutcome } from "../../../../schemas/crawl/site.ts";
 import { isSuccessful } from "../../../../schemas/status-classes.ts";
@@ -21,8 +23,8 @@ export type RobotsPolicy = DeepReadonly<
 >;
 
 /**
- * Returns the policy by RFC 9309, section 2.3.1: rules of a response, everything allowed without a file, nothing
- * allowed while the site has trouble.
+ * Returns the policy by RFC 9309, section 2.3.1. A successful response has rules. If there is no file, everything is
+ * allowed. If the site fails or is unreachable, nothing is allowed.
  */
 export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): RobotsOutcome {
   if (fetched.kind === "unreachable") {
@@ -33,8 +35,8 @@ export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): Rob
   }
   const { status, body } = fetched;
   const because = `it answered ${status}`;
-  // Section 2.3.1.3 treats all 4xx alike, but 429 says nothing about the file. Taking it as permission would be a
-  // second mistake.
+  // Section 2.3.1.3 allows everything after any 4xx. But a 429 does not say whether the file exists, so it must not
+  // count as permission.
   if (status >= 500 || status === 429) return { kind: "disallow_all", because };
   if (!isSuccessful(status)) return { kind: "allow_all", because };
   return { kind: "rules", rules: parseRobots(body, reader) };

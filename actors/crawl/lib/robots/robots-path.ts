@@ -1,8 +1,8 @@
 /** Normalises the paths of addresses and of robots.txt rules, so that they can be compared. */
 
 /**
- * Returns path and query of an address. It reads the text and not a parsed URL: it needs the bytes of the request,
- * and no parser may accept the address.
+ * Returns the path and query of an address. The text is not parsed as a URL, because the bytes of the request are
+ * needed and a parser may reject the address.
  */
 export function robotsPathOf(url: string): string {
   const start = url.startsWith("//") ? 2 : 0;
@@ -28,9 +28,10 @@ export function robotsPatternOf(value: string): string {
 }
 
 /**
- * Normalises by RFC 9309, section 2.2.2. Octets that no URL has bare are percent-encoded, and hex digits are upper
- * case. An encoded unreserved character is decoded: `%7E` is `~`, and `%62` is `b`. Google's parser and its test
- * vectors keep `%62`; the RFC decides. Addresses have no bare characters past 7 bits.
+ * Normalises a path or pattern by RFC 9309, section 2.2.2. Octets that must be encoded in a URL are percent-encoded,
+ * with upper-case hex digits. An encoded unreserved character is decoded: `%7E` becomes `~`, and `%62` becomes `b`.
+ * Google's parser and its test vectors keep `%62`; here the RFC decides. Addresses have no unencoded characters above
+ * 7 bits.
  */
 function normalOf(text: string): string {
   return text.replace(NOT_NORMAL, (found) => {

@@ -12,11 +12,12 @@ export function formatRule({ line, allow, pattern }: RobotsRule): string {
 }
 
 export function readRule(rule: string): RobotsRule {
-  // Only the first few characters are the number.
+  // The rule begins with its line number, where parseInt stops reading.
   const line = Number.parseInt(rule, 10);
   const sign = String(line).length;
   const pattern = rule.slice(sign + 1);
-  // Earlier versions stored rules in another normal form.
+  // Rules that an earlier version stored may be in another normal form. Only patterns with `%` or an inner `$` can
+  // differ.
   const isPlain = !pattern.includes("%") && !pattern.slice(0, -1).includes("$");
   return {
     line,

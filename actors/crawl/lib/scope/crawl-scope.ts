@@ -53,7 +53,7 @@ function bareName(host: string): string {
   return getDomain(bare, DOMAIN_OPTIONS) === null ? host : bare;
 }
 
-/** Other sites at github.io are strangers. */
+/** With this option a.github.io and b.github.io are two domains, because they have different owners. */
 const DOMAIN_OPTIONS = { allowPrivateDomains: true };
 
 function compiled(patterns: readonly string[] = []): { pattern: string; matches: UrlPattern }[] {

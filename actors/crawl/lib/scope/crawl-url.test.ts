@@ -89,7 +89,8 @@ describe(`published address material${CONFORMANCE_NOTE}`, () => {
   it("crawlUrlKey() is the same for every pair that differs in encoding, case or dots", () => {
     const pairs = linesOf("weirdToNormalizedUrls.csv").map((line) => line.split(", "));
     const same = pairs.filter(([weird = "", normal = ""]) => keyOf(weird) === keyOf(normal));
-    // The others need guesses: sorted queries, session ids, schemes and encodings mended.
+    // The remaining pairs differ in ways that only guesses can undo: order of the query, session ids, broken schemes
+    // and encodings.
     expect(pairs.length).to.be.above(100);
     expect(same.length / pairs.length).to.be.above(0.7);
   });

@@ -32,8 +32,9 @@ export function crawlUrl(text: string, base?: string): CrawlUrl {
 }
 
 /**
- * Returns the key of an address in the form of `crawlUrl`. By RFC 3986, sections 6.2.2.1 and 6.2.2.2, the case of hex
- * digits and encoded letters, digits and `-._~` do not make another page. Nor does an empty query.
+ * Returns the key of a normalised address (see `crawlUrl`). Addresses have the same key if only the case of hex
+ * digits or the encoding of letters, digits and `-._~` differs (RFC 3986, sections 6.2.2.1 and 6.2.2.2). An empty
+ * query makes no difference either.
  */
 export function crawlUrlKey(url: string): string {
   const key = url.replace(ENCODED, (found, digits: string) => {

@@ -30,7 +30,7 @@ export function urlPattern(pattern: string): UrlPattern {
   };
 }
 
-/** Percent-encodes the characters that addresses never have bare. */
+/** Percent-encodes the characters of a pattern that are always encoded in addresses. */
 function normalPattern(pattern: string): string {
   const encoded = pattern
     .toWellFormed()

@@ -7,9 +7,10 @@ const BITS = 32;
 const SLASH = "/".charCodeAt(0);
 
 /**
- * Compiles a matcher by Shift-And (Baeza-Yates and Gonnet 1992). Bit i is set while the first i literals match, and a
- * star is a bit that may stay. Each character costs one step per 32 literals. RE2JS takes 20 to 250 times as long on
- * patterns of many stars, which is too long for an actor's handler.
+ * Compiles a matcher by the algorithm Shift-And (Baeza-Yates and Gonnet 1992). Bit i is set while the text so far
+ * matches the first i literals of the pattern. At a star the bit may stay set. Each character of a text costs one
+ * step per 32 literals. RE2JS takes 20 to 250 times as long on patterns with many stars, which is too long for an
+ * actor's handler.
  */
 export function wildcardMatcher(pattern: string): (text: string) => boolean {
   const { literals, stars, anyStars } = readWildcards(pattern);
@@ -53,7 +54,10 @@ function step(states: Uint32Array, mask: Uint32Array, stay: Uint32Array): boolea
 
 interface Wildcards {
   literals: number[];
-  /** Positions of all stars, counted in literals, and of those that also match slashes. */
+  /**
+   * Positions of stars, as the number of literals before each star: of all stars, and of those that also match
+   * slashes.
+   */
   stars: number[];
   anyStars: number[];
 }

@@ -54,8 +54,8 @@ const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const MINUTE = /T\d{2}:\d{2}(?!:?\d)/i;
 
 /**
- * Parses a W3C date or an RFC 822 date of feeds. A partial date means its last millisecond: the page may have changed
- * then, and a vain request costs less than a missed page.
+ * Parses a W3C date, or an RFC 822 date as in feeds. A partial date counts as the last millisecond of its period: the
+ * page may have changed until then, and an unneeded request costs less than a missed page.
  */
 function timeOf(lastModified = ""): number | undefined {
   const text = lastModified.trim();

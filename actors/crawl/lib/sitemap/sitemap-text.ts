@@ -39,7 +39,8 @@ export class SitemapText implements SitemapParser {
 
   #takeLine(line: string): void {
     if (line.trim() === "") return;
-    // In prose and error pages every line would be a relative address.
+    // A line must have a scheme. Without this check every line of prose or of an error page would count as a relative
+    // address.
     const entry = /^\s*https?:/i.test(line) ? sitemapEntry({ url: line }, this.#url) : undefined;
     if (entry === undefined) this.#invalid += 1;
     else this.#found.push(entry);

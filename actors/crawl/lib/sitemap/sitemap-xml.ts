@@ -102,7 +102,10 @@ export class SitemapXml implements SitemapParser {
     }
   }
 
-  /** Elements such as `image:loc` have another namespace than their entry, and are not pages. */
+  /**
+   * Starts to read a field of an entry. Elements such as `image:loc` are ignored: their namespace differs from the
+   * entry's, and they are not pages.
+   */
   #openField(prefix: string, name: string, attributes: Record<string, string>): void {
     const field = FIELDS.get(name);
     const entry = this.#entry;
@@ -127,7 +130,8 @@ export class SitemapXml implements SitemapParser {
   #close(implied: boolean): void {
     const entry = this.#entry;
     if (this.#field?.depth === this.#depth) {
-      // A text that was cut off would be another address.
+      // `implied` means that the file ended inside the element. The incomplete text is dropped, because it would be a
+      // different address.
       if (entry !== undefined && !implied) entry.raw[this.#field.name] = this.#field.text;
       this.#field = undefined;
     } else if (entry?.depth === this.#depth) {

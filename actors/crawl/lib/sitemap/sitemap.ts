@@ -24,7 +24,7 @@ export interface SitemapSummary {
 interface SitemapReader {
   /** Address of the sitemap after redirects. */
   url: string;
-  /** Receives the entries of each piece. Reading waits for it. */
+  /** Receives the entries of each piece. Reading continues when the returned promise resolves. */
   onEntries(entries: SitemapEntry[], form: SitemapForm): void | Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export async function readSitemap(
   if (await hand()) return summary("urls_max");
   return summary(broken || parser?.broken === true ? "broken" : "complete");
 
-  /** Passes entries on. Returns true at the limit. */
+  /** Passes the new entries to `onEntries`, up to SITEMAP_URLS_MAX in total. Returns true if there are more. */
   async function hand(): Promise<boolean> {
     const found = parser?.take() ?? [];
     const taken = found.slice(0, SITEMAP_URLS_MAX - entries);
@@ -75,7 +75,10 @@ export async function readSitemap(
   }
 }
 
-/** A file of white space has no form yet. */
+/**
+ * Returns a parser for the form of the file. Returns undefined while the text so far is only white space, because the
+ * form is unknown.
+ */
 function parserFor(text: string, url: string): SitemapParser | undefined {
   const [first] = text.trimStart();
   if (first === undefined) return undefined;
@@ -133,7 +136,7 @@ async function* startingWith(
       yield next.value;
     }
   } finally {
-    // An early end must release the source.
+    // If the consumer stops early, this releases the source.
     await rest.return?.();
   }
 }

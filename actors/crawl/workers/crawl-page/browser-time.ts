@@ -5,15 +5,15 @@ import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 
 /**
- * Unreported browser time of an account at which a worker reports it.
- *
- * The check before each page knows the unreported time of its own worker only. So the limit may be exceeded by the
- * pages in browsers at that time, and by less than this value for each further worker.
+ * When a worker has this much unreported browser time of an account, it reports the time. The check before each page
+ * counts the unreported time of its own worker only. So an account may exceed its limit: by the pages that are in
+ * browsers at that time, and by less than this value for each further worker.
  */
 export const BROWSER_TIME_REPORT_MS = 10_000;
 
 /**
- * Resolves with why the account may use no more browser time; undefined if it may. `untoldMs` is used and unreported.
+ * Resolves with the reason why the account must not use more browser time; undefined if it may use more. `untoldMs`
+ * is the browser time that this worker has used and not reported.
  */
 export type OutOfTime = (
   account: string,

@@ -78,7 +78,7 @@ describe("crawl-page", function () {
       const job = await world.crawl({ url: site.url }, [page(url, 0)]);
       const [outcome] = await world.outcomes(job, 1);
       expect(outcome).to.include({ kind: "fetched", index: 0 });
-      // By call and by mail; and then what had it fetched anew.
+      // The job refused the report twice: as a call and as mail. Then the turn ended, and the page was fetched again.
       expect(refused).to.equal(2);
       expect(world.messages(job)).to.include("turnEnded");
     } finally {
@@ -159,7 +159,7 @@ describe("crawl-page", function () {
     const kept = { maxAge: 100, formats: ["html"] };
     const [fresh] = await crawled({ maxAge: 0 }, [url]);
     expect(await world.record(fresh)).to.deep.equal({ html: "<a href=/x>1</a>" });
-    // The page is cached while the report is sent, not before.
+    // A page is written to the cache while its report is sent, so its entry may appear after the outcome.
     const cached = await until("a page from the cache", async () => {
       const [outcome] = await crawled(kept, [url]);
       return (outcome as Fetched).metadata.cachedAt !== undefined && (outcome as Fetched);
@@ -242,7 +242,8 @@ describe("crawl-page", function () {
     await crawled({}, urls);
     const gaps = seen.slice(1).map(({ at }, index) => at - (seen[index]?.since ?? 0));
     expect(gaps).to.have.length(6);
-    // A delay of our own until the file is known. How late one leaves is the machine's; how soon is ours.
+    // The default delay applies until the robots.txt is known, then the delay of 0.1 s. The upper bound checks only
+    // the shortest gap, because a busy machine may send some requests late.
     for (const gap of gaps.slice(1)) expect(gap).to.be.at.least(98);
     expect(Math.min(...gaps.slice(1))).to.be.below(495);
     expect(gaps[0]).to.be.at.least(498);

@@ -50,7 +50,7 @@ export function crawlPageWorker(parts: CrawlPageParts) {
           ...{ scheme, turn, outcome: { kind: "disallow_all", because } },
         }),
       ],
-      // Blobs that stay behind would stay for ever.
+      // The task sends itself again, because otherwise the blobs would never be removed.
       purge: (purge) => [envelope(crawlPage, purge.job, "purge", purge)],
       json: jsonFailure,
     },
@@ -59,7 +59,8 @@ export function crawlPageWorker(parts: CrawlPageParts) {
 
 async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   if (context.attempt > 1) {
-    // An earlier attempt has reported its pages, or lost them with its worker. Nothing is fetched twice here.
+    // The earlier attempt has reported its pages, or lost them with its worker. This attempt fetches nothing; the job
+    // requeues the unreported pages.
     return { send: abandonTurn(turn, { message: "Cannot finish turn: its worker stopped in it" }) };
   }
   const walked = await walkTurn(parts, turn, context).catch((error: unknown) => {
@@ -77,7 +78,10 @@ async function walk(parts: TurnWalkParts, turn: Turn, context: TaskContext) {
   throw failure.error;
 }
 
-/** Returns a fault of ours that the next turn would have too. */
+/**
+ * Returns the description of a fault of this platform that the next turn would probably meet too; undefined for other
+ * errors.
+ */
 function lastingFault(error: unknown): string | undefined {
   if (error instanceof BrowserNotStartedError) return "no browser could be started";
   if (error instanceof RequestKeyNotOpened) {

@@ -173,7 +173,10 @@ describe("fetchRobots", function () {
   });
 });
 
-/** Sites in memory for the moments, real servers for the requests, and a clock that skips. */
+/**
+ * A test world: site actors in memory set the start times, real servers receive the requests, and the clock skips
+ * waits.
+ */
 class RobotsWorld {
   readonly web: WebSite;
   readonly clock = new SkippingClock();
@@ -181,11 +184,17 @@ class RobotsWorld {
   fetchMs: number | undefined;
   readonly tasks: RobotsTask[] = [];
   readonly #sites = new Map<string, SiteDriver>();
-  /** Moments of the latest go, and arrival times of requests with their moments. */
+  /**
+   * `#goesAt` is the start time in the latest reply `go`. `#requests` holds the arrival time of each request with its
+   * start time.
+   */
   #goesAt = 0;
   readonly #requests: { goesAt: number; at: number }[] = [];
 
-  /** The site knows its https file with this delay. The test learns the http file. */
+  /**
+   * Creates a world whose site knows the robots.txt of https, with this delay. The tests fetch the robots.txt of
+   * http.
+   */
   static async start(delayMs: number): Promise<RobotsWorld> {
     const world = new RobotsWorld(await WebSite.start("127.0.0.6"));
     world.known(new URL(world.web.url).host, delayMs);
@@ -250,7 +259,8 @@ class RobotsWorld {
     const gaps = this.#requests
       .slice(1)
       .map(({ at }, index) => at - (this.#requests[index]?.goesAt ?? 0));
-    // On a busy machine a request is seen late, and the next one soon after is not early.
+    // Gaps are measured from a request's start time to the next arrival: a busy machine may receive a request late,
+    // and then the gap between two arrivals would be too short.
     expect(Math.min(...gaps)).to.be.at.least(delayMs - 20);
   }
 

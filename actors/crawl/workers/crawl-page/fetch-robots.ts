@@ -65,7 +65,7 @@ export type RobotsContext = Pick<TaskContext, "signal" | "call" | "send">;
 /** The result of one request. */
 type End = { kind: "end"; outcome: RobotsOutcome; retry: boolean; awayMs?: number | undefined };
 type Answer =
-  /** The moment is too far in the future, or the turn has ended. */
+  /** The start time is too far in the future, or the turn has ended. */
   { kind: "gone" } | { kind: "redirect"; to: string | undefined } | End;
 
 /** Runs the fetch. Returns the messages for its result, or for its progress if another turn continues. */
@@ -79,7 +79,7 @@ export async function fetchRobots(
     idleMax: 1 + ROBOTS_REDIRECTS_MAX,
     ...(parts.ca !== undefined && { ca: parts.ca }),
   });
-  // The agents must stay open until then.
+  // `await` is needed here: without it `using` would close the agents before the fetch ends.
   return await new RobotsFetch(parts, task, context, agents).run();
 }
 
@@ -120,7 +120,8 @@ class RobotsFetch {
         continue;
       }
       const { outcome, retry, awayMs } = answer.kind === "end" ? answer : redirectedAway(first);
-      // The host of a redirect learns about its own pause directly.
+      // Only a pause of this site's own host is reported here. If a redirect led to another host, `#visit` has
+      // reported the pause to the site of that host.
       const isOurs = new URL(next.url).host === host;
       const finished = turnFinished(host, turn, isOurs ? awayMs : undefined);
       if (retry && attempt < ROBOTS_TRIES_MAX) {
@@ -135,7 +136,9 @@ class RobotsFetch {
     }
   }
 
-  /** Gets the moment from the site of the address, which may be another site. */
+  /**
+   * Makes one request. Its start time comes from the site of the address, which may be another site than the task's.
+   */
   async #visit(url: string): Promise<Answer> {
     const { call, send } = this.#context;
     const { host } = new URL(url);
@@ -147,7 +150,7 @@ class RobotsFetch {
       const answer = await this.#ask(url, host, turn);
       if (answer.kind === "end") awayMs = answer.awayMs;
       if (answer.kind !== "gone" || this.#restMs() <= 0) return answer;
-      // The other host is too busy for a visitor, so it counts as unreachable.
+      // The site of the redirect's host grants no start time in time, so that host counts as unreachable.
       const because = "its redirect's host is busy";
       return { kind: "end", outcome: { kind: "disallow_all", because }, retry: true };
     } finally {
@@ -159,7 +162,10 @@ class RobotsFetch {
     return this.#lastStartAt - this.#parts.clock.monotonic();
   }
 
-  /** Waits for the turn's moment if it comes in time. */
+  /**
+   * Waits for the start time of the turn. Returns `gone` if the start time is later than this task may start
+   * requests.
+   */
   async #begin(asked: TurnToBegin): Promise<Begun> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
@@ -186,7 +192,7 @@ class RobotsFetch {
       const reportLeft = ({ lateMs }: Left) => {
         startReported = call(site, host, "requestStarted", { turn, lateMs }).catch(
           (error: unknown) => {
-            // Without this report the site counts from the end of the turn.
+            // If this report is lost, the site counts the delay from the end of the turn.
             if (!(error instanceof ActorError)) throw error;
           },
         );
@@ -249,7 +255,8 @@ class RobotsFetch {
   }
 
   #noAnswer(url: string, because: string, retry: boolean): End {
-    // A host with a dead redirect has responded.
+    // If the failed request went to another host, the task's own host has responded with a redirect, so it is not
+    // unreachable.
     const unreachable = new URL(url).host === this.#task.host;
     const outcome = { kind: "disallow_all", because } as const;
     return { kind: "end", outcome: unreachable ? { ...outcome, unreachable } : outcome, retry };
@@ -280,7 +287,7 @@ class Timer {
   }
 }
 
-/** The address of a robots.txt needs no verdict. */
+/** Placeholder for the intent of a call: the site does not judge the address of a robots.txt. */
 const ANY_INTENT = { purposes: ["search" as const] };
 
 function redirectedAway(url: string): End {

@@ -264,7 +264,7 @@ describe("fetchSitemap", function () {
       clock: time,
       async send({ input }) {
         sent.push(input as Slice);
-        // The clock stands still during this call.
+        // The timeout pauses during this call. So the clock skips after it.
         setImmediate(() => time.skip(SITEMAP_FETCH_MS_MAX));
       },
     });

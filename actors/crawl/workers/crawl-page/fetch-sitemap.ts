@@ -79,7 +79,8 @@ async function read(
       agents,
       signal: deadline.signal,
       headers,
-      // A compressed file is hardly ever larger than its content, whose limit ends the read.
+      // The limit of the decompressed content ends the read. This limit of the compressed file is higher, because
+      // such a file is hardly ever larger than its content.
       bytesMax: 2 * SITEMAP_BYTES_MAX,
       redirectsMax: 0,
       onSending: () => start(departure),
@@ -97,7 +98,10 @@ async function read(
     deadline.clear();
   }
 
-  /** A retry would not be faster, and links wait for it. */
+  /**
+   * Returns the failure at the timeout. After a response head, no retry is made: it would not be faster, and the
+   * job's links wait for the sitemap.
+   */
   function tooLate(): End {
     if (!hasAnswered) return failed(`the server did not answer in ${answerMs} ms`, true);
     return failed(

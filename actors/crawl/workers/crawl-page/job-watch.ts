@@ -5,7 +5,10 @@ import type { LiveUpdate, LiveUpdates } from "../../../runtime/bus/live.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
-/** Interval at which a worker polls an unreachable job after it may have missed the job's end. */
+/**
+ * After live updates were missed, the worker asks for the job's status. If the job is unreachable, the worker asks
+ * again at this interval.
+ */
 const JOB_WATCH_RETRY_MS = 500;
 
 interface JobWatchParts {
@@ -15,8 +18,8 @@ interface JobWatchParts {
 }
 
 /**
- * Resolves when it is known whether the job runs, with a signal that aborts at the job's end. The watch lasts until
- * `closed` aborts. Rejects with ActorError `unavailable` while the bus or the job is unreachable.
+ * Resolves with a signal that aborts at the end of the job, after the job's status was read once. The watch lasts
+ * until `closed` aborts. Rejects with ActorError `unavailable` if the bus or the job is unreachable.
  */
 export async function watchJob(
   { live, call, clock }: JobWatchParts,
@@ -49,7 +52,7 @@ export async function watchJob(
       try {
         return await ask();
       } catch {
-        // The job is unreachable, as the bus was.
+        // Updates are missed when the bus is unreachable, and the job may still be unreachable now.
         await clock.wait(JOB_WATCH_RETRY_MS, closed);
       }
     }

@@ -78,7 +78,7 @@ describe("jsonTask", function () {
     response.end(JSON.stringify({ id: "1", created: 1, model: "m", choices: [choice] }));
   };
 
-  /** Runs the task about a page with these members; its one send. */
+  /** Runs the JSON task of a page, and returns the input of its only message. */
   async function run(page: { job: string; blob: string }, attempt = 1) {
     const send = await sentBy(page, { attempt });
     const [envelope, ...more] = typeof send === "function" ? send() : send;

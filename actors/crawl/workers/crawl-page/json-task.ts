@@ -19,7 +19,10 @@ export interface JsonTaskParts {
   blobs: Pick<BlobStore, "get" | "put" | "size">;
   extractor: Pick<JsonExtractor, "extract">;
   markdown: Pick<MarkdownPool, "convert">;
-  /** Semaphore in the queue of the pool, shared with the makers of records, so that nobody finds it full. */
+  /**
+   * Limits the pages of this worker in the queue of the Markdown pool. Turns share this semaphore, so that neither a
+   * turn nor a JSON task finds the queue full.
+   */
   markdownPlaces: Pick<Semaphore, "take">;
   /** Returns the job's request, and whether the job has ended. */
   hold: (job: JobName) => Promise<JobOfTask>;
@@ -40,14 +43,15 @@ export function jsonTask({
   return async ({ account, job, index, url, blob }, context) => {
     const { attempt } = context;
     const name = `crawl.${job}.${index}.json`;
-    // An earlier attempt may have stored its answer, and models do not repeat answers.
+    // An earlier attempt may have stored an answer. It must be used, because a model would give a different answer
+    // now.
     const earlier = await blobs.size(name);
     if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
 
     const held = await hold({ account, job });
     try {
       const ended = await held.ended().catch(retryTask);
-      // Nobody waits for the answer, and models cost their owner money.
+      // The job has ended and needs no answer, and a call of a model costs money.
       if (ended.aborted) return {};
       const signal = AbortSignal.any([context.signal, ended]);
       return await extractNow(held.request, signal).catch((error: unknown) => {
@@ -75,7 +79,10 @@ export function jsonTask({
     }
   };
 
-  /** Returns the record's Markdown if it has any: it is the shortest readable form. */
+  /**
+   * Returns the text of a page for the model: the Markdown of its record, or the HTML converted to Markdown, because
+   * Markdown is the shortest readable form.
+   */
   async function textOf(blob: string, url: string, signal: AbortSignal): Promise<string> {
     const chunks: Uint8Array[] = [];
     for await (const chunk of blobs.get(blob, { signal })) chunks.push(chunk);
@@ -107,7 +114,7 @@ export function jsonTask({
   }
 }
 
-/** Makes the message for a task that is given up. The page keeps its other formats. */
+/** Returns the message to the job for a task that has failed and is not retried. The page keeps its other formats. */
 export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message }) => {
   const reason = message.startsWith("Cannot extract JSON")
     ? message
@@ -115,7 +122,10 @@ export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message
   return [envelope(crawlJob, job, "jsonExtracted", { index, reason: clipped(reason) })];
 };
 
-/** Makes the task retry after a refusal by a full queue or an unreachable job. */
+/**
+ * Rethrows a refusal as an ordinary error, so that the task is retried: the queue was full, or the job was
+ * unreachable.
+ */
 function retryTask(error: unknown): never {
   if (error instanceof ActorError) throw new Error(error.message, { cause: error });
   throw error;

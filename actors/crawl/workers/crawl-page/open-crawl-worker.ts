@@ -27,22 +27,43 @@ import type { OutOfTime } from "./browser-time.ts";
 import { crawlPageWorker } from "./crawl-page.ts";
 import { watchJob } from "./job-watch.ts";
 
-/** Timeout of one HTTP request to its last byte: the default timeout of a browser's page. */
+/** Timeout of one page load by HTTP, until the last byte. A page load in a browser has the same default timeout. */
 export const CRAWL_FETCH_MS_MAX = 30_000;
-/** Large bodies at once. Each takes six times its size while it becomes a record: 0.5 GB in all. */
+/**
+ * Maximum number of large bodies in memory at the same time. While a body becomes a record, it takes six times its
+ * size: 0.5 GB for all of them.
+ */
 export const LARGE_BODIES_MAX = 8;
-/** Turns that a worker holds: two for each host with a delay. A waiting turn costs a few kilobytes. */
+/**
+ * Maximum number of HTTP turns that a worker holds at the same time. A host with a delay needs two. A turn that waits
+ * costs a few kilobytes.
+ */
 export const FETCH_TURNS_MAX = 128;
-/** Turns for the browser. It loads a few dozen pages a second, whatever waits. */
+/**
+ * Maximum number of browser turns that a worker holds at the same time. More would not help, because the browsers
+ * load only a few dozen pages per second.
+ */
 export const RENDER_TURNS_MAX = 64;
 export const ROBOTS_TURNS_MAX = 32;
-/** Concurrent purges of a worker. The store does the work, and busy lanes must not keep a request's secrets. */
+/**
+ * Maximum number of concurrent purges of a worker. The store does most of their work. Purges have their own lane,
+ * because a crawl request with secrets must be removed soon, even if other lanes are busy.
+ */
 const JOB_PURGES_MAX = 4;
-/** Pages for which a worker asks models at once. Each waits for seconds and computes nothing. */
+/**
+ * Maximum number of concurrent JSON tasks of a worker. Such a task waits seconds for a model and needs little
+ * processor time.
+ */
 export const JSON_TASKS_MAX = 8;
-/** Pages that a worker fetches or stores at once by HTTP: eight busy hosts with a few hundred kilobytes per page. */
+/**
+ * Maximum number of pages that a worker fetches by HTTP or stores at the same time. Eight busy hosts fit, with a few
+ * hundred kilobytes for each page.
+ */
 export const FETCH_PAGES_MAX = 64;
-/** Browsers with a single page that may have ended its last browser. Each takes about 150 MB, and they are rare. */
+/**
+ * Maximum number of separate browsers at the same time. Each loads a single page, which may have ended the browser
+ * before. Such a browser takes about 150 MB and is rarely needed.
+ */
 const BROWSERS_APART_MAX = 1;
 
 export interface CrawlWorkerParts {

@@ -1,6 +1,6 @@
 /**
- * Reports a running turn in the background of its requests: outcomes to the job, starts to the site. Keeps the first
- * fault.
+ * Sends the reports of a running turn while its requests continue: outcomes to the job, and departures to the site.
+ * Keeps the first fault of this platform.
  */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { crawlJob, type PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
@@ -34,7 +34,7 @@ export class TurnMail {
     return this.#unsent;
   }
 
-  /** The first fault of ours that prevented a report. */
+  /** The first fault of this platform that prevented a report. */
   get failure(): { error: unknown } | undefined {
     return this.#failure;
   }
@@ -49,7 +49,7 @@ export class TurnMail {
     else await send([envelope]);
   };
 
-  /** Sends a message that may arrive twice. Resolves with whether it was received. */
+  /** Sends a message that may arrive twice. Resolves with true if its actor has received it as a call. */
   readonly notify = async (envelope: Envelope): Promise<boolean> => {
     const { signal, tell } = this.#parts;
     if (!signal.aborted) return tell(envelope);

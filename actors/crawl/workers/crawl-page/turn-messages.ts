@@ -13,12 +13,18 @@ export function turnFinished(
   return envelope(site, host, "turnFinished", { turn, ...(nth !== undefined && { nth }), ...away });
 }
 
-/** Ends a turn that another worker may hold without knowing its end. */
+/**
+ * Returns the message that ends a turn at its site, for a turn that another worker may still hold without knowing of
+ * the end.
+ */
 export function turnLost({ host, turn }: Pick<Turn, "host" | "turn">): Envelope {
   return envelope(site, host, "turnFinished", { turn, lost: true });
 }
 
-/** Requeues what the turn did not report. Without a failure nobody is blamed. */
+/**
+ * Returns the message after which the job requeues the unreported requests of the turn. Without `failed`, the turn
+ * counts as no failed attempt of these requests.
+ */
 export function turnEnded(
   { job, host, turn }: Turn,
   because: { failed?: string; fault?: string } = {},

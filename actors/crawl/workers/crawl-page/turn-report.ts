@@ -12,7 +12,10 @@ const REPORT_GATHER_MS = 1;
 
 interface TurnReportParts {
   turn: Pick<Turn, "job" | "host" | "turn">;
-  /** Resolves with whether the job has received it. If not, the job will, or refuses it. */
+  /**
+   * Sends a message to the job. Resolves with true if the job has received it. Otherwise the message is in the job's
+   * mail, so the job will receive or refuse it later.
+   */
   tell(envelope: Envelope): Promise<boolean>;
   clock: Clock;
 }

@@ -1,4 +1,7 @@
-/** Makes the requests of a turn, each within its moment if it has one, and reports their results. */
+/**
+ * Makes the requests of a turn and reports their results. If the site has set a time window for a request, the
+ * request leaves within it.
+ */
 import type { Logger } from "pino";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import { site } from "../../../../schemas/crawl/site.ts";
@@ -24,7 +27,7 @@ import type { BrowserTime } from "./browser-time.ts";
 import { fetchSitemap, type SitemapParts, type SitemapRequest } from "./fetch-sitemap.ts";
 import type { TurnMail } from "./turn-mail.ts";
 
-/** A job during its turn, with the signal of its end. */
+/** A held job during a turn. `ended` aborts when the job has ended. */
 export type TurnsJob = Omit<HeldJob, "ended"> & { ended: AbortSignal };
 
 /** The resources that all turns of a worker share. */
@@ -50,13 +53,13 @@ interface TurnRequestsParts {
 
 /** The place and the timing of a request. */
 interface Place {
-  /** Undefined if the site has set no moment. */
+  /** Time window in which the request may leave; undefined if the site has set none. */
   moment: Moment | undefined;
-  /** Number of the request in its turn; requests without a moment have that of the first. */
+  /** Number of the request in its turn. Requests without a time window all have the number of the first one. */
   nth: number;
-  /** Receives the departure. The promise resolves when the site knows, or cannot be reached. */
+  /** Called when the request has left. `reported` resolves when the site has recorded that, or cannot be reached. */
   onLeft?: (reported: Promise<void>) => void;
-  /** Latest begin, by the monotonic clock. */
+  /** Latest start of the request, in monotonic clock time. */
   startBy: number;
   /** Releases the place. */
   release(): void;
@@ -105,7 +108,8 @@ export class TurnRequests {
   }
 
   /**
-   * Reports a departure, from which the next delay counts. Without a reply the site counts from the end of the turn.
+   * Reports to the site that a request has left, because the site counts the next delay from that time. If this
+   * report is lost, the site counts from the end of the turn.
    */
   async reportStart(nth: number, left?: Left): Promise<void> {
     const { host, turn } = this.#parts.turn;
@@ -136,7 +140,7 @@ export class TurnRequests {
       const answer = await loader.load({ ...page, ...start, onLarge }).catch((error) => {
         if (signal.aborted) throw signal.reason;
         if (error instanceof NotMade) throw error;
-        // Without a browser no page is at fault.
+        // No browser could be started. That is not the page's fault, so it must not count as a failure of the page.
         if (error instanceof BrowserNotStartedError) throw error;
         return this.#fault(error, url);
       });

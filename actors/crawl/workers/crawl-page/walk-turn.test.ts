@@ -35,7 +35,7 @@ const loadedPage: PageAnswer = {
 interface Scene {
   load?: (page: PageLoad) => Promise<PageAnswer>;
   begin?: (asked: JudgeRequest) => object | undefined | Promise<object>;
-  /** Resolves when the site knows of a departure. */
+  /** Reply of the site to `requestStarted`; by default it comes immediately. */
   started?: (asked: JudgeRequest) => Promise<object>;
   attempt?: number;
   lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
@@ -46,7 +46,7 @@ interface Scene {
   atOnce?: number;
   clock?: Clock;
   putAll?: () => Promise<void>;
-  /** Whether the account has a copy of every page, and the site's verdicts. */
+  /** `isCached`: the account has a cached copy of every page. `judge` returns the site's verdicts for them. */
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
   onTold?: (message: string, input: unknown) => void | Promise<void>;
@@ -160,7 +160,7 @@ describe("walkTurn", () => {
       },
     });
     expect(messages).to.deep.equal(["turnReported", "turnFinished", "browserUsed"]);
-    // Browsers may repeat it by themselves.
+    // The browser has repeated the request by itself, so the site gets a second report.
     expect(calls).to.deep.equal(["begin", "requestStarted", "requestStarted again"]);
     expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
@@ -183,7 +183,7 @@ describe("walkTurn", () => {
     const waited = await walked({ begin: () => waits.shift() ?? goNow(0) });
     expect(waited.calls).to.deep.equal(["begin", "begin"]);
     let tries = 0;
-    // While the request connects, the site says that it is no longer its turn.
+    // While the request connects, the site replies `wait`, so the request must not leave.
     const answers = [goNow(0), { state: "wait", askAgainInMs: 5 }];
     const late = await walked({
       begin: () => answers.shift() ?? goNow(0),
@@ -306,7 +306,7 @@ describe("walkTurn", () => {
       },
       async onTold(message, input) {
         if (message !== "turnReported") return;
-        // The report is under way until no more requests start.
+        // Delays the report until no further request starts.
         for (let before = -1; before !== started; ) {
           before = started;
           for (let turns = 0; turns < 50; turns += 1) await new Promise(setImmediate);
@@ -352,7 +352,8 @@ describe("walkTurn", () => {
     const { loads, calls, asked, inputs, messages } = await walked({
       urls: FOUR,
       begin: ({ nth, urls }) => {
-        // The first call judged the later requests too.
+        // The first call contains all addresses. Each later call contains only the next one, because the first reply
+        // has judged all of them.
         expect([nth, urls]).to.deep.equal([known, known === 0 ? FOUR : [FOUR[known]]]);
         return spaced(urls);
       },
@@ -365,7 +366,7 @@ describe("walkTurn", () => {
         loading += 1;
         loadingMost = Math.max(loadingMost, loading);
         onStarted();
-        // A slow page does not delay the others.
+        // The load of the first page ends only after the last one has started, so a slow page delays no other.
         if (url === FOUR[0]) await firstIsThere.promise;
         if (url === FOUR[3]) firstIsThere.resolve();
         loading -= 1;
@@ -388,7 +389,7 @@ describe("walkTurn", () => {
       urls: FOUR,
       begin({ urls }) {
         asks += 1;
-        // While the second request connects, it loses its turn.
+        // While the second request connects, the site replies `wait`, so that request must not leave.
         return asks === 3 ? { state: "wait", askAgainInMs: 5 } : spaced(urls, FOUR[1]);
       },
       load({ url, signal, onStarted }) {

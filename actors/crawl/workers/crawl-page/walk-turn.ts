@@ -27,7 +27,7 @@ export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWo
   cache: CacheStore;
   /** Semaphore for pages. */
   places: Semaphore;
-  /** Present where loading takes browser time. */
+  /** Checks the account's browser time. Missing if pages are loaded by HTTP, which takes no browser time. */
   outOfTime?: OutOfTime;
   unreported: UnreportedTime;
 }
@@ -36,11 +36,14 @@ export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWo
 type TurnContext = Pick<TaskContext, "signal" | "lapsed" | "isSure" | "call" | "send" | "tell">;
 
 interface WalkedTurn {
-  /** Messages that were not sent: those after the task was taken away, then the used browser time. */
+  /**
+   * Messages that were not sent because the task had been taken from this worker, and the report of used browser
+   * time. The caller must send them.
+   */
   unsent: Envelope[];
   /** The job has received every outcome and removed the turn. */
   isReported: boolean;
-  /** A fault of ours that prevented a report. */
+  /** A fault of this platform that prevented a report. */
   failure?: { error: unknown };
 }
 
@@ -56,8 +59,8 @@ export async function walkTurn(
   const held = await parts.jobs.hold(turn);
   try {
     const ended = await held.ended();
-    // Once another worker may get the turn, that worker makes its requests, so that the host gets no more than its
-    // limit.
+    // `lapsed` aborts when another worker may get this task. From then on this worker starts no requests, so that
+    // both workers together do not exceed the host's limit.
     const signal = AbortSignal.any([context.signal, context.lapsed]);
     return await new TurnWalk(parts, turn, { ...context, signal }, { ...held, ended }).run();
   } finally {
@@ -77,14 +80,22 @@ class TurnWalk {
   readonly #outcomes: PageOutcomes;
   readonly #browserTime: BrowserTime;
   readonly #requests: TurnRequests;
-  /** Requests that have left and run beside the next ones, and the first fault of ours among them. */
+  /**
+   * `#underWay` holds the requests that have left and continue while the next ones start. `#stopped` is the first
+   * fault of this platform in one of them.
+   */
   readonly #underWay: Promise<void>[] = [];
   #stopped: { error: unknown } | undefined;
   /** Requests whose end the site does not know yet. */
   #unfinished = 0;
-  /** All requests of the turn were made in their moments, so the turn ends with the last of them. */
+  /**
+   * All requests of the turn were made within their time windows, so the turn ends at the site with the last of them.
+   */
   #isMade = false;
-  /** Pause that the site may not know when it learns the turn's end. */
+  /**
+   * Pause that a request has reported to the site without a confirmation. It is reported again with the end of the
+   * turn.
+   */
   #unreportedAwayMs: number | undefined;
   #isSpaced = false;
   #isLost = false;
@@ -116,12 +127,13 @@ class TurnWalk {
       const wanted = await this.#withoutCached();
       if (wanted.length > 0) await this.#make(wanted);
     } catch (error) {
-      // A task that was taken away returns the rest of its requests and reports the others. Nobody wants pages of an
-      // ended job.
+      // If the task was taken from this worker, the turn ends normally: finished requests are reported, and the job
+      // requeues the others. If the job has ended, its pages are no longer needed. Neither is a fault.
       const isUnwanted = this.#context.signal.aborted || this.#held.ended.aborted;
       if (!isUnwanted) this.#mail.fail(error);
     }
-    // The next turn at this host need not wait for our records.
+    // The turn ends at the site before the records are built, so that the next turn at this host need not wait for
+    // them.
     if (!this.#isMade || this.#unfinished > 0) {
       await this.#mail.notify(this.#ending()).catch(this.#mail.fail);
     }
@@ -132,7 +144,7 @@ class TurnWalk {
     return failure ? { ...walked, failure } : walked;
   }
 
-  /** Reports pages from the cache. Returns the other requests. */
+  /** Reports the pages that are in the cache, and those that robots.txt forbids. Returns the remaining requests. */
   async #withoutCached(): Promise<readonly TurnRequest[]> {
     const { requests } = this.#turn;
     const { signal, call } = this.#context;
@@ -163,7 +175,7 @@ class TurnWalk {
     if (this.#stopped) throw this.#stopped.error;
   }
 
-  /** Resolves when every request has begun or never will. */
+  /** Begins the requests. Resolves when each of them has begun, or can no longer begin in this turn. */
   async #begin(requests: readonly TurnRequest[]): Promise<void> {
     const { clock, places } = this.#parts;
     const { call, signal } = this.#context;
@@ -173,12 +185,12 @@ class TurnWalk {
     while (left.length > 0) {
       const first = left.find(isPage);
       if (first !== undefined && !(await this.#hasTime(first))) return;
-      // The first call judged the later requests too.
+      // The first call contains all requests, so the site has judged the later ones already.
       const wanted = nth === 0 ? left : left.slice(0, 1);
       const input = { ...this.#asking, nth, urls: wanted.map(({ url }) => url) };
       const begun = await beginTurn(input, { call, clock, signal: either, places });
       if (begun.state === "gone") {
-        // The turn may belong to another worker, whose request may be about to leave.
+        // Another worker may hold the turn and may be about to send a request. So the turn is ended as lost.
         this.#isLost = true;
         return;
       }
@@ -202,9 +214,9 @@ class TurnWalk {
   }
 
   /**
-   * Makes a request in its moment. Resolves when it has left and the site knows. The next one may then begin while
-   * this one continues. The site learns the end of each request: the host may ask for a pause, or be slow with this
-   * one only.
+   * Makes a request within its time window. Resolves when the request has left and the site has recorded that. Then
+   * the next request may begin while this one continues. The end of each request is reported to the site: the host
+   * may request a pause, or may be slow with this request only.
    */
   async #makeInItsMoment(
     request: TurnRequest,
@@ -221,7 +233,7 @@ class TurnWalk {
     this.#unfinished += 1;
     const made = this.#requests.make(request, { moment, nth, startBy, release, onLeft });
     const finished = made.then(async ({ awayMs }) => {
-      // A request that ended without leaving has used its moment too.
+      // If the request has ended without a reported departure, its time window is reported as used.
       reported ??= this.#requests.reportStart(nth);
       await reported;
       const isHeard = await this.#mail.notify(turnFinished(this.#turn, { nth, awayMs }));
@@ -230,9 +242,10 @@ class TurnWalk {
     });
     this.#underWay.push(
       finished.catch((error: unknown) => {
-        // The request has not left. It is made again, or not at all.
+        // The request has not left. This turn makes it again, or the job requeues it.
         if (reported === undefined) this.#unfinished -= 1;
-        // A request that needed another moment and got none has no outcome. The job requeues it.
+        // A request that needed another time window and got none has no outcome, and that is no fault. The job
+        // requeues it.
         const isKnown =
           reported === undefined || error instanceof TooLate || error instanceof NotMade;
         if (!isKnown) this.#stopped ??= { error };
@@ -256,15 +269,15 @@ class TurnWalk {
   }
 
   /**
-   * Makes all requests, a limited number at once. A request frees its slot once the job knows its outcome. So a worker
-   * that dies loses only pages in flight, and the crawl fetches only those twice.
+   * Makes all requests, at most `atOnce` at the same time. The next request starts only after the outcome of an
+   * earlier one was reported. So a worker that dies loses only pages in flight, and only those are fetched twice.
    */
   async #makeAtOnce(requests: readonly TurnRequest[], begun: Now, nth: number): Promise<void> {
     const { clock, places } = this.#parts;
     const { signal } = this.#context;
     const startBy = clock.monotonic() + TURN_STARTS_MS_MAX;
     const queue = requests.values();
-    // A single request must leave in its moment. For several the site has set none.
+    // A turn of a single request must leave within its time window. For several requests the site has set no windows.
     const moment = requests.length === 1 ? begun.moment : undefined;
     const firsts = [begun.release];
     let stopped: { error: unknown } | undefined;
@@ -273,15 +286,17 @@ class TurnWalk {
       for (const request of queue) {
         if (!mayStart()) return;
         const release = firsts.pop() ?? (await places.take(signal));
-        // Other turns may have used up the browser time. A single request was checked just now.
+        // Other turns may have used up the account's browser time while this turn ran. For a turn of a single request
+        // it was checked just before.
         if (moment === undefined) await this.#hasTime(request).catch(releasing(release));
-        // The wait for the place may have outlasted the turn.
+        // The wait for a place may have taken so long that the turn may start no more requests.
         if (!mayStart()) return release();
         const { reported } = await this.#requests.make(request, { moment, nth, startBy, release });
         await reported;
       }
     };
-    // A turn ends after its last load, so a failure waits for the others.
+    // A failure stops further requests but is thrown only after the running loads have ended, because the turn ends
+    // after its last load.
     const stop = (error: unknown) => {
       stopped ??= { error };
     };

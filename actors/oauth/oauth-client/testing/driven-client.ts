@@ -1,4 +1,6 @@
-/** An OAuth client from message to message, with its rows, reminders and a clock: for tests of its handlers. */
+/**
+ * An OAuth client for tests of its handlers. It keeps the state, rows, reminders and clock from message to message.
+ */
 import type { DeepReadonly, Envelope, Input } from "../../../../schemas/contract.ts";
 import type { ClientSettings } from "../../../../schemas/oauth/oauth-client-settings.ts";
 import { runHandler } from "../../../../scripts/testing/run-handler.ts";
@@ -22,7 +24,7 @@ export const settings: ClientSettings = {
   tokenEndpointAuthMethod: "client_secret_basic",
   allowedCorsOrigins: [],
 };
-/** Everything that a public client needs except its domain's verification. */
+/** Settings with everything that a public client needs, except the verification of its domain. */
 export const complete: ClientSettings = {
   ...settings,
   logoUri: "https://bot.example.com/logo.png",
@@ -76,7 +78,7 @@ export class DrivenClient {
     this.state = handled.state;
     this.changed = handled.changed;
     this.forgotten = handled.forgotten;
-    // A rejected call keeps the earlier state.
+    // A call that is refused does not change the state.
     if (handled.changed || handled.send.length > 0) {
       this.live = handled.live;
       this.sent = handled.send;
@@ -113,7 +115,10 @@ export class DrivenClient {
     return this.run("addSecret", { accountId: ACCOUNT, by, secret: secret(number) });
   }
 
-  /** Goes to when the next lookup is due and has it asked for; answers with its number. */
+  /**
+   * Sets the clock to the time of the next lookup and runs the reminder that starts it. Returns the number of the
+   * lookup.
+   */
   ask(): number {
     this.now = Math.max(this.now, this.due.get("checkDomain") ?? Number.NaN);
     this.due.delete("checkDomain");

@@ -12,7 +12,7 @@ const HOST = "bot.example.com";
 const CLIENT = "1".repeat(32);
 const INPUT = { host: HOST, text: TEXT, check: 7 };
 
-/** The timeout for a server that is silent or absent. */
+/** The timeout in tests in which the DNS server does not answer or does not exist. */
 const SHORT_MS = 500;
 
 describe("dns-check", function () {
@@ -106,7 +106,7 @@ describe("dns-check", function () {
     const before = performance.now();
     const finding = handlers.findText(INPUT, context).catch(() => {});
     await until("the next question", () => server.asked.length === 2, 10 * DNS_TRY_MS);
-    // Slack for the resolver, whose timer is coarse.
+    // The factor tolerates the coarse timer of the resolver.
     expect(performance.now() - before).to.be.greaterThan(DNS_TRY_MS * 0.9);
     stopping.abort();
     await finding;

@@ -6,14 +6,17 @@ import { oauthClient } from "../../../../schemas/oauth/oauth-client.ts";
 import { defineWorker } from "../../../runtime/workers/define-worker.ts";
 import { type Finding, ofFailure, ofRecords } from "./finding.ts";
 
-/** Timeout of the first try at one server, and tries per server. Later tries wait longer: 9 s per server in all. */
+/**
+ * The timeout of the first attempt at a DNS server, and the number of attempts per server. A later attempt waits
+ * longer: 9 s per server in total.
+ */
 export const DNS_TRY_MS = 3_000;
 export const DNS_TRIES = 2;
-/** Lookups of one process at a time: each waits for the network and costs nothing. */
+/** Limits the concurrent lookups of one process. A lookup only waits for the network, so the limit can be high. */
 export const DNS_LOOKUPS_MAX = 32;
 
 interface DnsCheckOptions {
-  /** Addresses with or without a port. An empty list means the system's servers. */
+  /** Addresses of DNS servers, with or without a port. An empty list means the servers of the operating system. */
   servers: readonly string[];
   timing?: { tryMs: number; tries: number };
 }
@@ -43,7 +46,7 @@ export function dnsCheckWorker({ servers, timing }: DnsCheckOptions) {
     try {
       return ofRecords(await resolver.resolveTxt(host), text);
     } catch (error) {
-      // After a shutdown another worker retries the task.
+      // If this worker is stopping, it throws, so that another worker retries the task.
       signal.throwIfAborted();
       return ofFailure(error);
     } finally {

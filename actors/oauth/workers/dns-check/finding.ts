@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { DNS_ANSWER_CHARS_MAX } from "../../../../schemas/oauth/limits.ts";
 import type { DomainOutcome } from "../../../../schemas/oauth/oauth-client.ts";
 
-/** Records of one DNS answer that a person sees. DNS_ANSWER_CHARS_MAX limits their characters. */
+/** Limits the records of one DNS answer that are shown to a person. DNS_ANSWER_CHARS_MAX limits their characters. */
 export const DNS_RECORDS_SHOWN_MAX = 10;
 
 export interface Finding {
@@ -11,7 +11,7 @@ export interface Finding {
   answer: string;
 }
 
-/** The resolver's words for a domain, or a record of this type, that is not there. */
+/** The answers to resolver errors which mean that the domain or its TXT record does not exist. */
 const ABSENT: Record<string, string> = {
   ENODATA: "The domain has no TXT record",
   ENOTFOUND: "The domain does not exist",
@@ -23,7 +23,10 @@ const UNANSWERED: Record<string, string> = {
   ECONNREFUSED: "The DNS server cannot be reached",
 };
 
-/** A record is one text, in strings of at most 255 bytes (RFC 7208 section 3.3). */
+/**
+ * Searches the records for the text. DNS splits one record into strings of at most 255 bytes, which are joined (RFC
+ * 7208 section 3.3).
+ */
 export function ofRecords(records: readonly (readonly string[])[], text: string): Finding {
   const texts = records.map((strings) => strings.join(""));
   if (texts.includes(text))

@@ -10,15 +10,15 @@ import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import { defineWorker } from "../../../runtime/workers/define-worker.ts";
 
-/** Time of one fetch of a logo, with its redirects. */
+/** Limits the time of one fetch of a logo, with its redirects. */
 const LOGO_FETCH_MS = 10_000;
 
-/** Fetches of one process at a time: each waits for the network and holds at most LOGO_BYTES_MAX. */
+/** Limits the concurrent fetches of one process. Each waits for the network and holds at most LOGO_BYTES_MAX. */
 export const LOGO_FETCHES_MAX = 8;
 
 interface LogoFetchOptions {
   guard: EgressGuard;
-  /** Certificate authorities to trust in place of the usual ones. */
+  /** Certificate authorities to trust instead of the usual ones. */
   ca?: string;
   timeoutMs?: number;
 }
@@ -37,21 +37,21 @@ export function logoFetchWorker({ guard, ca, timeoutMs = LOGO_FETCH_MS }: LogoFe
     },
   });
 
-  /** Resolves to undefined where the address has no logo that may be copied. */
+  /** Fetches the logo. Resolves to undefined if the address returns no logo that may be copied. */
   async function load(uri: string, stopping: AbortSignal): Promise<Logo | undefined> {
     using agents = new EgressAgents({ guard, ...(ca !== undefined && { ca }) });
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]);
     try {
       const headers = { Accept: LOGO_TYPES.join(", ") };
       const answer = await egressFetch(uri, { agents, signal, headers, bytesMax: LOGO_BYTES_MAX });
-      // A redirect to plain HTTP would let a network between change what people see.
+      // Refuse a redirect to plain HTTP: a network on the way could replace the picture that people see.
       if (answer.status !== 200 || !answer.url.startsWith("https:")) {
         answer.body.destroy();
         return undefined;
       }
       return logoOf(await buffer(answer.body));
     } catch (error) {
-      // A stopping worker's task runs elsewhere.
+      // If this worker is stopping, it throws, so that another worker runs the task.
       stopping.throwIfAborted();
       if (error instanceof EgressError || signal.aborted) return undefined;
       throw error;
@@ -69,7 +69,7 @@ function logoOf(bytes: Buffer): Logo | undefined {
 const PNG = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
 const JPEG = Buffer.from([0xff, 0xd8, 0xff]);
 
-/** Returns the type that the bytes begin as. The header of the answer may claim anything. */
+/** Returns the type of the picture by its first bytes. The Content-Type of the response is not trusted. */
 function typeOf(bytes: Buffer): LogoType | undefined {
   if (bytes.subarray(0, PNG.length).equals(PNG)) return "image/png";
   if (bytes.subarray(0, JPEG.length).equals(JPEG)) return "image/jpeg";

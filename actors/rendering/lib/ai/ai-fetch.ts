@@ -1,16 +1,17 @@
 /**
- * `fetch` for the AI library: bounded responses, no redirects, and the egress guard for addresses that users choose.
+ * Implements `fetch` for the AI library, with bounded responses and no redirects. For addresses that users choose, it
+ * also uses the egress guard.
  */
 import { type EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 
-/** Bytes of a model's response with its envelope: ten times what the model may have read. */
+/** Maximum bytes of a model's response, including the JSON around the answer. */
 export const JSON_ANSWER_BYTES_MAX = 1_000_000;
 
 export type Fetch = typeof globalThis.fetch;
 
 /**
- * Returns a `fetch` for providers that a request names. A redirect would carry the key elsewhere, so it is returned
- * as a response.
+ * Returns a `fetch` for providers that a request names. A redirect could send the API key to another host, so the
+ * redirect response is returned instead of followed.
  */
 export function guardedFetch(agents: EgressAgents): Fetch {
   return async (input, init) => {
@@ -32,14 +33,14 @@ export function guardedFetch(agents: EgressAgents): Fetch {
   };
 }
 
-/** A `fetch` for the operator's endpoint, which may be at any address, also inside. */
+/** A `fetch` for the operator's endpoint. That endpoint may have any address, also an internal one. */
 export const operatorsFetch: Fetch = async (input, init) => {
   const answer = await fetch(input, { ...init, redirect: "error" });
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of answer.body ?? []) {
     bytes += chunk.length;
-    // Leaving the loop closes the connection.
+    // Leaving the loop by this error closes the connection.
     if (bytes > JSON_ANSWER_BYTES_MAX) throw new AnswerTooLarge();
     chunks.push(chunk);
   }

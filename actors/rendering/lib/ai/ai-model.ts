@@ -13,9 +13,11 @@ import { EgressError } from "../../../egress/egress-error.ts";
 import { AiFault } from "./ai-fault.ts";
 import { AnswerTooLarge, type Fetch } from "./ai-fetch.ts";
 
-/** Length of a provider's error text in a reason: a sentence. */
+/** Maximum characters of a provider's error text that a reason quotes: about one sentence. */
 const JSON_QUOTED_CHARS_MAX = 200;
-/** Models known to accept no schema. An evicted one costs one more request. */
+/**
+ * Maximum models that are stored as refusing a schema. If a model is evicted, its next use costs one more request.
+ */
 export const SCHEMALESS_MODELS_MAX = 256;
 
 export interface AiEndpoint {
@@ -26,14 +28,17 @@ export interface AiEndpoint {
   /** A key, or a complete Authorization field: `Bearer …`. */
   authorization: string | undefined;
   fetch: Fetch;
-  /** Whether reasons may quote its error texts. Those of an internal service are not for users. */
+  /**
+   * Whether reasons may quote error texts of this endpoint. Users must not see the error texts of an internal
+   * service.
+   */
   quoted: boolean;
 }
 
 export class AiModelClient {
   readonly #endpoint: AiEndpoint;
   readonly #model;
-  /** Models that accept no schema, as many servers do. */
+  /** Models that refuse a schema, as those of many servers do. */
   readonly #schemaless: Set<string>;
   readonly #name: string;
 
@@ -59,8 +64,8 @@ export class AiModelClient {
   }
 
   /**
-   * Sends messages and returns the answer, stripped of everything around its JSON. Throws an `AiFault`, or the
-   * signal's reason.
+   * Sends messages to the model and returns its answer, without the text around the JSON. Throws an `AiFault`, or the
+   * reason of the aborted signal.
    */
   async ask(
     messages: readonly ModelMessage[],
@@ -73,7 +78,7 @@ export class AiModelClient {
       const refused = error instanceof AiFault && (error.status === 400 || error.status === 422);
       if (!refused) throw error;
       const text = await this.#ask(messages, undefined, signal);
-      // The model refused the schema. The prompt contains it as text.
+      // The model refused the schema, so later requests omit it. The prompt contains the schema as text anyway.
       this.#schemaless.add(this.#name);
       const [oldest = ""] = this.#schemaless;
       if (this.#schemaless.size > SCHEMALESS_MODELS_MAX) this.#schemaless.delete(oldest);
@@ -94,7 +99,7 @@ export class AiModelClient {
         allowSystemInMessages: true,
         maxRetries: 0,
         abortSignal: signal,
-        // Strict schemas must list every field as required, which users' schemas do not.
+        // Turns strict mode off: strict schemas must list every field as required, and schemas of users often do not.
         providerOptions: { openaiCompatible: { strictJsonSchema: false } },
       });
       return text;
@@ -184,7 +189,7 @@ function rootOf(error: unknown): unknown {
   return root;
 }
 
-/** Connection errors have the form `Cannot fetch from host: …`. */
+/** Returns the text after the first colon. Connection errors have the form `Cannot fetch from host: …`. */
 function afterColon(message: string): string {
   return message.slice(message.indexOf(": ") + 2);
 }

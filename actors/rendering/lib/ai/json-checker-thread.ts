@@ -3,7 +3,7 @@ import { parentPort } from "node:worker_threads";
 import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 
-/** Validation errors that are sent to the model, and their length. */
+/** Maximum validation errors that are sent to the model, and maximum characters of their text. */
 export const JSON_FAULTS_MAX = 20;
 export const JSON_FAULT_CHARS_MAX = 2_000;
 
@@ -15,12 +15,12 @@ export interface JsonCheck {
 }
 
 export type JsonVerdict =
-  /** Compact JSON; empty for a check of the schema only. */
+  /** Compact JSON; empty if only the schema was checked. */
   | { kind: "valid"; json: string }
   | { kind: "invalid"; faults: string }
   | { kind: "bad_schema"; reason: string };
 
-/** The pages of a job share one schema, and compiling takes longer than validating. */
+/** The last compiled schema. The pages of a job share one schema, and compiling takes longer than validating. */
 let compiled: { schema: string; validate: ValidateFunction } | undefined;
 
 parentPort?.on("message", (check: JsonCheck) => {
@@ -45,7 +45,7 @@ function verdictOf({ schema, text }: JsonCheck): JsonVerdict {
     if (validate(value)) return { kind: "valid", json: JSON.stringify(value) };
     return { kind: "invalid", faults: faultsOf(validate.errors ?? []) };
   } catch (error) {
-    // Schema and answer can be nested deeper than the stack.
+    // The schema or the answer may be nested too deeply for the stack.
     return { kind: "invalid", faults: clipped(messageOf(error)) };
   }
 }
@@ -55,7 +55,8 @@ function compile(schema: string): ValidateFunction {
   const { $schema, ...rest } = JSON.parse(schema);
   const options = {
     allErrors: true,
-    // Unknown keywords such as `example` are allowed. Formats are annotations by the standard.
+    // Unknown keywords such as `example` are allowed. Formats are not validated, because the standard treats them as
+    // annotations.
     strict: false,
     validateFormats: false,
     logger: false,

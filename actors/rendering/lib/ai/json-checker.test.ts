@@ -6,7 +6,7 @@ import { JSON_CHECK_HEAP_MIB_MAX, JSON_CHECK_MS, JsonChecker } from "./json-chec
 import type { JsonVerdict } from "./json-checker-thread.ts";
 import { JSON_FAULT_CHARS_MAX, JSON_FAULTS_MAX } from "./json-checker-thread.ts";
 
-/** Time that may pass between two lines of a test. */
+/** Time that two consecutive lines of a test may take. */
 const SOON_MS = 4_000;
 
 describe("JsonChecker", function () {

@@ -1,6 +1,6 @@
 /**
- * Validates answers of AI models against JSON Schemas on a thread of its own. Both come from strangers, and together
- * they can take for ever.
+ * Validates answers of AI models against JSON Schemas on a separate thread. Answers and schemas are untrusted, and a
+ * validation may never end.
  */
 import { Worker } from "node:worker_threads";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";
@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import type { JsonCheck, JsonVerdict } from "./json-checker-thread.ts";
 
-/** Time and memory of one validation. Honest answers take 1 ms. */
+/** Maximum time and memory of one validation. A usual answer takes 1 ms. */
 export const JSON_CHECK_MS = 5_000;
 export const JSON_CHECK_HEAP_MIB_MAX = 128;
 
@@ -16,7 +16,7 @@ export class JsonChecker {
   readonly #timeoutMs: number;
   readonly #clock: Clock;
   #worker: Worker | undefined;
-  /** The latest check. Checks run one at a time, and each caller has one. */
+  /** The latest check. Checks run one at a time, so a new check waits for this one. */
   #last: Promise<unknown> = Promise.resolve();
   #closed = false;
 
@@ -74,7 +74,7 @@ function startThread(): Worker {
     env: {},
     execArgv: [],
   });
-  // A terminated thread may still emit an error.
+  // Errors are ignored, because a terminated thread may still emit one.
   worker.on("error", () => {});
   return worker;
 }

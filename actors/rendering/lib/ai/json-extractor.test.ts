@@ -44,7 +44,7 @@ interface Question {
 
 type Answer = (response: ServerResponse, question: Question) => void;
 
-/** A server with the OpenAI-compatible protocol and one answer per request. */
+/** A server with the OpenAI-compatible protocol. It sends the prepared answers, one for each request. */
 class AiServer {
   readonly questions: Question[] = [];
   answers: Answer[] = [];
@@ -219,7 +219,7 @@ describe("JsonExtractor", function () {
     const outcome = await extract([refuses(500)]);
     expect(outcome).to.deep.include({ kind: "failed", retry: true });
     expect(server.questions).to.have.length(2);
-    // One lasting refusal makes a retry useless.
+    // If one model fails permanently, a retry of the task is useless.
     const mixed = await extract([refuses(500), refuses(500), refuses(403)], { customAi: both });
     expect(mixed).to.deep.include({ kind: "failed", retry: false });
   });
@@ -296,7 +296,7 @@ describe("JsonExtractor", function () {
       await skip(SOON_MS);
       await ended;
       expect(outcome?.reason).to.contain(`it did not answer in ${JSON_TRY_MS} ms`);
-      // A retry of the task would wait as long again.
+      // No retry: a repeated task would wait just as long again.
       expect(outcome).to.include({ kind: "failed", retry: false });
     });
 
@@ -309,7 +309,7 @@ describe("JsonExtractor", function () {
         await skip(JSON_TRY_MS);
       }
       await asked(tries);
-      // The overall timeout ends slightly before that of the last model.
+      // The timeout of all models ends slightly before the timeout of the last model.
       await skip(JSON_TRY_MS - SOON_MS);
       expect(outcome).to.equal(undefined);
       await skip(SOON_MS);

@@ -9,15 +9,21 @@ import { guardedFetch, operatorsFetch } from "./ai-fetch.ts";
 import type { AiEndpoint, AiModelClient } from "./ai-model.ts";
 import type { JsonChecker } from "./json-checker.ts";
 
-/** Characters of a page that a model reads: about 25,000 tokens, which fit the smaller contexts in use (32,768). */
+/**
+ * Maximum characters of a page that a model gets: about 25,000 tokens. They fit the smaller context sizes in use
+ * (32,768 tokens).
+ */
 export const JSON_PAGE_CHARS_MAX = 100_000;
 /** Timeout of one request to a model. The largest models need half a minute for a long answer. */
 export const JSON_TRY_MS = 60_000;
-/** Timeout of all requests about one page, so that a list of slow models does not hold a slot for an hour. */
+/**
+ * Timeout of all requests for one page. Without it a list of slow models could occupy a slot of the worker for an
+ * hour.
+ */
 export const JSON_PAGE_MS_MAX = 300_000;
-/** Longest Retry-After that is waited for. Past it the next model is asked. */
+/** Longest Retry-After that is waited for. For a longer one, the next model gets the request. */
 export const JSON_RETRY_MS_MAX = 20_000;
-/** Delay of a retry where the model names none. */
+/** Delay of a retry if the model sends no Retry-After. */
 const JSON_RETRY_MS = 1_000;
 
 const ANY_OBJECT = { type: "object" };
@@ -32,7 +38,7 @@ export interface JsonQuestion {
   customAi?: readonly { model: string; authorization?: string | undefined }[] | undefined;
 }
 
-/** The field of a question that no model can answer, and what is expected of it. */
+/** Describes the field of a question because of which no model can answer, and the value that is expected. */
 export interface QuestionFault {
   field: "schema" | "customAi";
   message: string;
@@ -45,9 +51,9 @@ interface JsonPage {
 }
 
 export type JsonOutcome =
-  /** `reason` says what the answer lacks: the end of a long page. */
+  /** `reason` says which part of the page the answer does not cover: the end of a long page. */
   | { kind: "extracted"; json: string; reason?: string }
-  /** `retry`: every model failed by a passing fault. */
+  /** `retry`: every model failed by a temporary fault. */
   | { kind: "failed"; reason: string; retry: boolean };
 
 export interface OperatorsAi {
@@ -57,7 +63,7 @@ export interface OperatorsAi {
 }
 
 export interface JsonExtractorParts {
-  /** Connections to the providers of requests. */
+  /** Agents for connections to the providers that requests name. */
   agents: EgressAgents;
   checker: JsonChecker;
   clock: Clock;
@@ -79,7 +85,7 @@ export class JsonExtractor {
     this.#tryMs = parts.tryMs ?? JSON_TRY_MS;
   }
 
-  /** Resolves to what is wrong with a question, so that nobody loads a page for it. */
+  /** Resolves to the fault of a question, so that no page is loaded for a question that cannot be answered. */
   async faultOf(question: JsonQuestion): Promise<QuestionFault | undefined> {
     if (this.#endpointsFor(question).length === 0) return { field: "customAi", message: NO_MODEL };
     const schema = JSON.stringify(question.schema ?? ANY_OBJECT);
@@ -88,7 +94,9 @@ export class JsonExtractor {
     return { field: "schema", message: `Expected a usable JSON Schema: ${reasonOf(verdict)}` };
   }
 
-  /** Asks the models in order until one answer is valid. Throws the signal's reason and nothing else. */
+  /**
+   * Queries the models in order until one answer is valid. Throws the reason of the aborted signal and nothing else.
+   */
   async extract(page: JsonPage, question: JsonQuestion, signal: AbortSignal): Promise<JsonOutcome> {
     const { checker, clock } = this.#parts;
     const endpoints = this.#endpointsFor(question);
@@ -139,14 +147,17 @@ export class JsonExtractor {
     });
   }
 
-  /** Asks one model: once, again if it was busy, and again with the validation errors of its answer. */
+  /**
+   * Queries one model. A request that failed by a temporary error is repeated once. An invalid answer is sent back to
+   * the model once, with its validation errors.
+   */
   async #attempt(
     endpoint: AiEndpoint,
     page: JsonPage,
     question: JsonQuestion & { schema: Readonly<Record<string, unknown>> },
     signal: AbortSignal,
   ): Promise<Attempt> {
-    // Loaded at the first question: 20 MB that most installations never need.
+    // Loaded only for the first question, because the module takes 20 MB and most installations never need it.
     const { AiModelClient } = await import("./ai-model.ts");
     const client = new AiModelClient(endpoint, this.#schemaless);
     const messages = messagesFor(page, question);

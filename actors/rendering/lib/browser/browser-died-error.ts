@@ -1,6 +1,6 @@
-/** The browser ended under a task, which may well succeed in another: not a refusal, so the task is tried again. */
+/** The browser died during a task. Another attempt may well succeed, so the task is retried and not refused. */
 export class BrowserDiedError extends Error {
-  /** Wall-clock milliseconds it was held by the task. */
+  /** Wall-clock milliseconds for which the task used the browser. */
   readonly browserMs: number;
 
   constructor(message: string, options: ErrorOptions & { browserMs?: number } = {}) {

@@ -114,7 +114,7 @@ describe("BrowserPool", function () {
   it("newContext() starts a browser anew where the last was ended for want of work", async () => {
     await using pool = openPool({ limits: { idleMs: 300 } });
     expect(pool.pids).to.deep.equal([]);
-    // A browser in use is not idle, however long the use takes.
+    // A browser in use is not idle, even if a task uses it for longer than the idle limit.
     const long = print(pool, { html: "<title>long</title>", waitForTimeout: 900 });
     await until(() => pool.contextsInUse === 1);
     const first = pidOf(pool);
@@ -211,7 +211,7 @@ describe("BrowserPool", function () {
     await stopGroup(first);
     const waiting = outcomeOf(print(still, A_PAGE));
     await until(() => {
-      // The browser is pinged twice, and may take half of the time for each answer.
+      // The browser gets two pings, and has half of the timeout for each.
       if (clock.isAwaited(pingTimeoutMs / 2)) clock.skip(pingTimeoutMs / 2);
       return !still.pids.includes(first);
     });
@@ -282,7 +282,7 @@ describe("BrowserPool", function () {
     await printing[0];
     await pool.close();
     await Promise.all(printing);
-    // All are killed by now; the kernel may take a moment to end them.
+    // All processes have received SIGKILL, but the kernel needs a moment to end them.
     await until(() => pids.filter(isAlive).length + pids.flatMap(processesOf).length === 0);
     expect(profiles().filter((name) => !before.includes(name))).to.deep.equal([]);
     expect(await outcomeOf(pool.newContext(signal))).to.be.instanceOf(BrowserDiedError);
@@ -303,7 +303,10 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   }
 }
 
-/** Returns the browser's pid, which is also its process group. Never 0, which would be this test's own group. */
+/**
+ * Returns the browser's pid, which is also the id of its process group. It must not be 0, which would mean the
+ * process group of this test.
+ */
 function pidOf(pool: BrowserPool): number {
   const [pid] = pool.pids;
   if (pid === undefined || pid <= 1) throw new Error("the pool has no browser");
@@ -314,7 +317,7 @@ function isAlive(pid: number): boolean {
   return existsSync(`/proc/${pid}/exe`);
 }
 
-/** Of this process: others may have browsers of their own. */
+/** Returns the profile folders of this process. Other processes may have browsers too. */
 function profiles(): string[] {
   const isOurs = (name: string) =>
     name.startsWith("trunkline-chromium-") && name.includes(`-${process.pid}-`);
@@ -334,7 +337,7 @@ function environmentOf(pid = ""): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, "utf8");
   } catch {
-    // The process has ended, or the kernel hides it from us.
+    // The process has ended, or the kernel does not let this user read it.
     return "";
   }
 }

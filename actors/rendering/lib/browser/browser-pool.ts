@@ -1,4 +1,7 @@
-/** Keeps a browser warm for tasks: replaces it before it wears out, and when it dies. */
+/**
+ * Keeps a browser ready for tasks. It replaces the browser before it uses too much memory or gets too old, and when
+ * it dies.
+ */
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
@@ -9,7 +12,7 @@ import type { RenderContext } from "./render-context.ts";
 
 export interface BrowserPoolOptions {
   clock: Clock;
-  /** A proxy of its own for each context; the context closes it. */
+  /** Opens a separate proxy for each context. The context closes it. */
   openEgress: () => Promise<EgressProxy>;
   executablePath: string;
   limits?: Partial<PoolLimits>;
@@ -20,15 +23,15 @@ export class BrowserPool implements AsyncDisposable {
   readonly #limits: PoolLimits;
   readonly #options: BrowserPoolOptions;
   readonly #closed = new AbortController();
-  /** Running browsers, the present one and those that drain. */
+  /** Running browsers: the present one, and old ones whose last tasks are still running. */
   readonly #browsers = new Set<Browser>();
   readonly #background = new Set<Promise<void>>();
-  /** The start of the current browser; `#present` once it runs. */
+  /** The promise of the current browser. `#present` is set when that browser runs. */
   #current: Promise<Browser> | undefined;
   #present: Browser | undefined;
   #replacing = false;
   #failures = 0;
-  /** Tasks that are being given a context, which keep the browser from being ended as idle. */
+  /** Number of tasks that wait for a context. While there are any, the browser is not closed as idle. */
   #taking = 0;
 
   constructor(options: BrowserPoolOptions) {
@@ -37,7 +40,10 @@ export class BrowserPool implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Resolves when a browser runs with its contexts made ahead. Without it the first task starts one. */
+  /**
+   * Resolves when a browser runs and its contexts are prepared. If this method is not called, the first task starts a
+   * browser.
+   */
   async start(): Promise<void> {
     const browser = await (this.#current ?? this.#begin());
     await browser.warm();
@@ -48,14 +54,14 @@ export class BrowserPool implements AsyncDisposable {
     return [...this.#browsers].map((browser) => browser.pid);
   }
 
-  /** Contexts in the hands of tasks, of all browsers that run. */
+  /** Contexts of all running browsers that tasks use or wait for. */
   get contextsInUse(): number {
     return [...this.#browsers].reduce((sum, browser) => sum + browser.active, 0);
   }
 
   /**
-   * A context nobody has used, to be released after use: `await using context = await pool.newContext(signal)`.
-   * Rejects with a `BrowserDiedError` when the browser cannot start or dies meanwhile; another try may succeed.
+   * Returns a new, unused context. Release it after use: `await using context = await pool.newContext(signal)`.
+   * Rejects with a `BrowserDiedError` if the browser cannot start or dies meanwhile; a retry may succeed.
    */
   async newContext(signal: AbortSignal): Promise<RenderContext> {
     this.#taking += 1;
@@ -65,24 +71,23 @@ export class BrowserPool implements AsyncDisposable {
     try {
       return await abortable(made, signal);
     } catch (error) {
-      // The caller has left, so the context that is still being made belongs to nobody.
+      // The caller has cancelled, so the context is released as soon as it exists.
       void made.then((context) => context.release()).catch(() => {});
       throw error;
     }
   }
 
   /**
-   * Returns a pool with a browser of its own, for work that must neither disturb other work nor be disturbed. Close
-   * it after use.
+   * Returns another pool with its own browser, for work that must be isolated from other work. Close it after use.
    */
   another(): BrowserPool {
     return new BrowserPool({ ...this.#options, limits: { ...this.#limits, contextsWarm: 0 } });
   }
 
-  /** Ends every browser; contexts in use are lost. Leaves no process and no file. */
+  /** Closes every browser; contexts in use are lost. Leaves no process and no file. */
   async close(): Promise<void> {
     this.#closed.abort(new BrowserDiedError("Cannot render: the browser pool is closed"));
-    // A start that is under way ends by itself, and then has to be closed too.
+    // If a browser is just starting, wait for it, because it must be closed too.
     await this.#current?.catch(() => {});
     await Promise.all([...this.#browsers].map((browser) => browser.close()));
     await Promise.all(this.#background);
@@ -94,7 +99,7 @@ export class BrowserPool implements AsyncDisposable {
 
   async #newContext(): Promise<RenderContext> {
     const started = await (this.#current ?? this.#begin());
-    // The browser may have been replaced during the wait, and would be closed under the context.
+    // The browser may have been replaced during the wait. Its context would then be closed during the task.
     const browser = this.#present ?? started;
     if (browser.wornBy !== undefined && !this.#replacing) {
       this.#replacing = true;
@@ -111,7 +116,7 @@ export class BrowserPool implements AsyncDisposable {
         this.#present = await starting;
         await this.#present.warm();
       } catch {
-        // Rejects the tasks that waited for this start. The next task tries again.
+        // All tasks that waited for this start get the error. The next task starts a browser again.
         if (this.#current === starting) this.#current = undefined;
       }
     };
@@ -147,14 +152,14 @@ export class BrowserPool implements AsyncDisposable {
     this.#closed.signal.throwIfAborted();
   }
 
-  /** The next browser starts at once, not with the next task. */
+  /** Starts the next browser immediately, and does not wait for the next task. */
   #onDeath(dead: Browser): void {
     this.#browsers.delete(dead);
     this.#run(dead.close());
     if (dead === this.#present && !this.#closed.signal.aborted) void this.#begin().catch(() => {});
   }
 
-  /** Ends the browser when no task has used it for a while. The next task starts another. */
+  /** Closes the browser after it was idle for the limit. The next task starts another browser. */
   async #endIdle(browser: Browser): Promise<void> {
     const ended = AbortSignal.any([browser.died, this.#closed.signal]);
     for (;;) {
@@ -170,12 +175,12 @@ export class BrowserPool implements AsyncDisposable {
     await browser.close();
   }
 
-  /** The next browser is ready before the old one gets no more tasks. */
+  /** Replaces a worn browser. The old browser gets tasks until the next one is ready. */
   async #replace(worn: Browser): Promise<void> {
     try {
       const next = await this.#launch();
       await next.warm();
-      // The old one may have died meanwhile, and have a successor already.
+      // The old browser may have died meanwhile. Then it has a successor already, and this one is not needed.
       if (this.#present !== worn) return await next.close();
       this.#present = next;
       this.#current = Promise.resolve(next);
@@ -185,7 +190,10 @@ export class BrowserPool implements AsyncDisposable {
     await worn.drain(this.#limits.drainMs);
   }
 
-  /** Work nobody waits for but `close`; a failure shows to the next task that needs a browser. */
+  /**
+   * Runs background work that only `close` waits for. Its errors are ignored: the next task that needs a browser will
+   * fail too.
+   */
   #run(work: Promise<void>): void {
     const settled = work.catch(() => {}).finally(() => this.#background.delete(settled));
     this.#background.add(settled);

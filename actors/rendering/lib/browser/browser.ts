@@ -1,4 +1,4 @@
-/** One running browser: makes contexts ahead, is watched, and ends with its process. */
+/** One running browser. It prepares contexts in advance, is monitored, and ends together with its process. */
 import type { CDPSession, Browser as PuppeteerBrowser } from "puppeteer-core";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
@@ -17,7 +17,7 @@ interface BrowserOptions {
 }
 
 export class Browser {
-  /** Aborts with a `BrowserDiedError` when it is gone, however that came. */
+  /** Aborts with a `BrowserDiedError` when the browser has ended for any reason. */
   readonly died: AbortSignal;
   readonly #died = new AbortController();
   readonly #chromium: Chromium;
@@ -34,7 +34,10 @@ export class Browser {
   readonly #closing = new Set<Promise<void>>();
   #warm: RenderContext[] = [];
   #warming: Promise<void> | undefined;
-  /** Tasks that wait for a context, the longest first. While any does, none is made ahead. */
+  /**
+   * Tasks that wait for a context, in the order of their arrival. While a task waits, no context is prepared in
+   * advance.
+   */
   readonly #waiting: PromiseWithResolvers<RenderContext>[] = [];
   /** Contexts, so far and at present. */
   #made = 0;
@@ -47,7 +50,7 @@ export class Browser {
     const { clock, limits } = options;
     let chromium: Chromium | undefined;
     try {
-      // The import loads while the first browser starts: see driver-parts.ts.
+      // The module loads while the first browser starts: see driver-parts.ts.
       const driver = import("puppeteer-core");
       const budgets = new EventBudgets(clock);
       const admits = (message: Buffer) => budgets.admits(message);
@@ -66,7 +69,7 @@ export class Browser {
             transport,
             defaultViewport: null,
             issuesEnabled: false,
-            // Every call is bounded by its task; puppeteer need not watch it as well.
+            // Puppeteer needs no timeout, because every call has the timeout of its task.
             protocolTimeout: 0,
           }),
       );
@@ -94,7 +97,7 @@ export class Browser {
     this.#chromium = chromium;
     this.#browser = browser;
     this.#session = session;
-    // Sites turn away what calls itself headless, and would be printed as their refusal.
+    // Many sites refuse browsers that call themselves headless; the PDF would show that refusal.
     this.#userAgent = userAgent.replace("HeadlessChrome/", "Chrome/");
     this.#budgets = budgets;
     this.#options = options;
@@ -110,7 +113,7 @@ export class Browser {
     return this.#chromium.pid;
   }
 
-  /** Contexts in the hands of tasks, and those that tasks wait for. */
+  /** Contexts that tasks use, plus tasks that wait for a context. */
   get active(): number {
     return this.#contexts.size - this.#warm.length + this.#waiting.length;
   }
@@ -120,7 +123,7 @@ export class Browser {
     return this.active > 0 ? 0 : this.#options.clock.monotonic() - this.#usedAt;
   }
 
-  /** Why it should be replaced, if it should. */
+  /** Returns why the browser should be replaced; undefined if it should not. */
   get wornBy(): "count" | "age" | "memory" | undefined {
     const { limits, clock } = this.#options;
     if (this.#made >= limits.contextsMax) return "count";
@@ -129,13 +132,13 @@ export class Browser {
   }
 
   /**
-   * A context that was made ahead, or else the next that is ready, for whatever it was begun: who came first has it
-   * first. Rejects with a `BrowserDiedError` when the browser dies.
+   * Returns a context that was prepared in advance, or else the next one that becomes ready. Waiting tasks get
+   * contexts in the order of their arrival. Rejects with a `BrowserDiedError` when the browser dies.
    */
   async newContext(): Promise<RenderContext> {
     this.#usedAt = this.#options.clock.monotonic();
     let warm = this.#warm.shift();
-    // A renderer may end while nobody uses it.
+    // A renderer may have ended while its context was unused.
     for (; warm?.lost.aborted; warm = this.#warm.shift()) warm.release();
     if (warm !== undefined) return warm;
     const wanted = Promise.withResolvers<RenderContext>();
@@ -144,7 +147,7 @@ export class Browser {
     return await wanted.promise;
   }
 
-  /** Makes contexts ahead until enough are ready. Never rejects. */
+  /** Prepares contexts in advance until there are enough. Never rejects. */
   async warm(): Promise<void> {
     this.#warming ??= this.#fill().finally(() => {
       this.#warming = undefined;
@@ -152,7 +155,7 @@ export class Browser {
     await this.#warming;
   }
 
-  /** Waits for the browser's tasks, for a bounded time, and then closes it. */
+  /** Waits for the browser's tasks, for at most `ms` milliseconds, and then closes the browser. */
   async drain(ms: number): Promise<void> {
     this.#draining = true;
     for (const context of this.#warm) context.release();
@@ -166,7 +169,7 @@ export class Browser {
     await this.close();
   }
 
-  /** Ends it at once; contexts that are in use are lost. */
+  /** Kills the browser immediately; contexts in use are lost. */
   async close(): Promise<void> {
     await this.#chromium.kill();
     await Promise.allSettled(this.#closing);
@@ -174,7 +177,10 @@ export class Browser {
     await this.#warming;
   }
 
-  /** Makes one more, for who waits longest or else to keep it ready. Returns whether it could. Never rejects. */
+  /**
+   * Creates one more context, for the task that has waited longest, or as a prepared one if no task waits. Returns
+   * whether that succeeded. Never rejects.
+   */
   async #make(): Promise<boolean> {
     this.#made += 1;
     this.#making += 1;
@@ -189,7 +195,8 @@ export class Browser {
       else this.#warm.push(context);
       return true;
     } catch (error) {
-      // Waiting tasks may use other contexts that are being made.
+      // Other contexts are being created, and waiting tasks may get those. A task fails only if there are too few of
+      // them.
       if (this.#waiting.length > this.#making) this.#waiting.shift()?.reject(error);
       this.#endIfIdle();
       return false;
@@ -211,8 +218,8 @@ export class Browser {
   }
 
   /**
-   * Stops early where the browser has died, which `died` tells, or makes no contexts, which the next task sees and
-   * reports.
+   * Creates contexts until enough are ready. Stops early if one cannot be created: because the browser died, which
+   * `died` reports, or because of an error that the next task will also get and report.
    */
   async #fill(): Promise<void> {
     while (this.#canWarm() && (await this.#make()));
@@ -242,7 +249,7 @@ export class Browser {
     return isIdle;
   }
 
-  /** Never rejects: a context that does not close takes its browser with it. */
+  /** Closes the context. Never rejects: if the context does not close in time, the whole browser is killed. */
   async #closeContext(context: RenderContext): Promise<void> {
     const { clock, limits } = this.#options;
     const error = () => new Error("a context did not close");
@@ -255,7 +262,7 @@ export class Browser {
     }
   }
 
-  /** Asks again and again whether it lives, and what it weighs. */
+  /** Checks periodically whether the browser responds and how much memory it uses. Otherwise kills it. */
   async #watch(): Promise<void> {
     const { clock, limits } = this.#options;
     for (;;) {
@@ -266,14 +273,17 @@ export class Browser {
         this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
         if (this.#memoryBytes < limits.memoryBytesKill) continue;
       } catch {
-        // The browser hangs or has died meanwhile. In both cases it must end.
+        // The browser hangs or has died meanwhile. In both cases it is killed.
       }
       await this.#chromium.kill();
       return;
     }
   }
 
-  /** Ends a page that takes too much before its browser, with all other pages, has to be ended for it. */
+  /**
+   * Kills renderers that use too much memory. Otherwise the whole browser, with all other pages, would have to be
+   * killed.
+   */
   async #watchRenderers(): Promise<void> {
     const { clock, limits } = this.#options;
     for (;;) {
@@ -283,7 +293,10 @@ export class Browser {
     }
   }
 
-  /** Rejects when it does not answer, even though the page that may be the reason was ended. */
+  /**
+   * Pings the browser. If it does not respond, ends the page that may be the cause and pings again. Rejects if the
+   * browser still does not respond.
+   */
   async #ping(): Promise<void> {
     const { clock, limits } = this.#options;
     const error = () => new Error("it does not answer");

@@ -1,15 +1,19 @@
-/** The flags of Chromium: quiet, headless, sandboxed, and with no way out except a context's own proxy. */
+/**
+ * The command-line flags of Chromium: quiet, headless, sandboxed, with network access only through the proxy of a
+ * context.
+ */
 import { PAGE_HEAP_MIB_MAX } from "../../../../schemas/limits.ts";
 
 // No proxy listens at this address. Contexts name their own proxies, so requests without a context fail.
 const NO_PROXY = "http://127.0.0.1:9";
 
 const EGRESS = [
-  // Without it Chromium goes to loopback and link-local addresses (cloud metadata) past the proxy.
+  // Without this flag Chromium connects to loopback and link-local addresses (cloud metadata) without the proxy.
   "--proxy-bypass-list=<-loopback>",
   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
   "--dns-prefetch-disable",
-  // WebRTC knows no HTTP proxy. The shell honours the first of these, the full browser the second.
+  // WebRTC cannot use an HTTP proxy. The headless shell reads the first of these two flags, the full browser the
+  // second.
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
@@ -36,7 +40,7 @@ const QUIET = [
 const QUIET_FEATURES = [
   "MediaRouter",
   "OptimizationHints",
-  // Without this, Chromium would fetch pages ahead that a page wants prerendered.
+  // Without this entry, Chromium would prefetch pages that a page asks to prerender.
   "Prerender2FallbackPrefetchSpecRules",
   "Translate",
   "WebUIOmniboxAimPopup",
@@ -67,13 +71,13 @@ const RENDERING = [
   `--js-flags=--max-old-space-size=${PAGE_HEAP_MIB_MAX}`,
 ];
 
-/** A browser that a client drives by the DevTools protocol: its pages may open others. */
+/** Options of a browser that a client controls by the DevTools protocol. Its pages may open other pages. */
 export interface DrivenBrowser {
   /** The proxy of the default context. */
   proxyServer: string;
 }
 
-/** Storage of the default context is in memory: on disk, pages could fill it. */
+/** Keeps the storage of the default context in memory. On disk, pages could fill it. */
 const DRIVEN = ["--incognito"];
 const NOT_DRIVEN = ["--block-new-web-contents"];
 

@@ -1,4 +1,7 @@
-/** One Chromium process tree: started unprivileged in its sandbox, talked to over pipes, ended without remains. */
+/**
+ * One Chromium process tree. It starts unprivileged in its sandbox, communicates over pipes, and leaves no process or
+ * file when it ends.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chown, rm } from "node:fs/promises";
@@ -9,28 +12,33 @@ import { PipeTransport } from "./pipe-transport.ts";
 import { groupMemoryBytes, renderersAbove } from "./process-memory.ts";
 import { createProfileFolder } from "./profile-folder.ts";
 
-/** Chromium draws into shared memory; containers often have only 64 MB of it. */
+/**
+ * Minimum of shared memory, into which Chromium draws. Containers often have only 64 MB. Below this minimum Chromium
+ * uses ordinary files instead.
+ */
 const BROWSER_SHARED_MEMORY_BYTES_MIN = 512 * 1024 * 1024;
 /** Characters of Chromium's last output that are kept for error messages. */
 const BROWSER_STDERR_CHARS = 4_000;
 
-/** The user and group `nobody`. Chromium's sandbox does not run as root, and nothing here needs it. */
+/**
+ * The user and group `nobody`. Chromium's sandbox does not run as root, and Chromium needs no rights of root here.
+ */
 const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 
 interface ChromiumOptions {
-  /** Path of a Chromium or of its headless shell. The shell is three times as fast and a third of the size. */
+  /** Path of a Chromium or of its headless shell. The shell is three times as fast and has a third of the size. */
   executablePath: string;
-  /** Whether anybody needs a message of it. */
+  /** Returns whether a message of Chromium is needed. By default all messages are. */
   admits?: (message: Buffer) => boolean;
-  /** Set for a browser that a client drives. */
+  /** Set for a browser that a client controls by the DevTools protocol. */
   driven?: DrivenBrowser;
 }
 
 export class Chromium {
-  /** Also the id of its process group. */
+  /** Process id of the first process, which is also the id of its process group. */
   readonly pid: number;
   readonly transport: PipeTransport;
-  /** Aborts as soon as the process ends or can no longer be talked to. */
+  /** Aborts as soon as the process ends or its pipes no longer work. */
   readonly ended: AbortSignal;
 
   readonly #process: ChildProcess;
@@ -40,7 +48,7 @@ export class Chromium {
   #stderr = "";
   #killed: Promise<void> | undefined;
 
-  /** Resolves when the process runs; whether it can be used shows on the transport. */
+  /** Resolves when the process runs. Whether Chromium works can be seen only on the transport. */
   static async start({ executablePath, admits, driven }: ChromiumOptions): Promise<Chromium> {
     const profile = await createProfileFolder();
     try {
@@ -51,7 +59,7 @@ export class Chromium {
       const child = spawn(executablePath, flags, {
         ...identity,
         cwd: profile,
-        // A group of its own, so that all of its processes can be ended together.
+        // The process gets its own group, so that all processes of the tree can be killed together.
         detached: true,
         env: environment(profile),
         stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
@@ -80,7 +88,7 @@ export class Chromium {
     this.#process = child;
     this.#profile = profile;
     this.#exited = once(child, "exit");
-    // The rest of the process tree is of no use after its first process has ended.
+    // When the first process has ended, the rest of the tree is useless, so it is killed.
     void this.#exited.then(() => this.kill());
     stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-BROWSER_STDERR_CHARS);
@@ -98,7 +106,7 @@ export class Chromium {
     return this.#stderr.trim();
   }
 
-  /** Bytes of the whole tree; undefined where the system does not tell. */
+  /** Returns the memory of the whole process tree in bytes; undefined if the system does not report it. */
   memoryBytes(): Promise<number | undefined> {
     return groupMemoryBytes(this.pid);
   }
@@ -114,7 +122,7 @@ export class Chromium {
     }
   }
 
-  /** Ends every process of the tree and removes what it stored. */
+  /** Kills every process of the tree and removes the files that it stored. */
   kill(): Promise<void> {
     this.#killed ??= this.#kill();
     return this.#killed;
@@ -124,18 +132,21 @@ export class Chromium {
     try {
       process.kill(-this.pid, "SIGKILL");
     } catch (error) {
-      // No such process: the whole group has ended by itself.
+      // ESRCH means no such process: the whole group has already ended.
       if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
     }
     await this.#exited;
     this.transport.close();
     for (const pipe of this.#process.stdio) pipe?.destroy();
-    // Processes that are still dying may hold a folder for a moment.
+    // Processes that are still ending may use a folder for a short time, so the removal is retried.
     await rm(this.#profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   }
 }
 
-/** The environment of Chromium: only our PATH, no credentials, no home, and all temporary files in the profile. */
+/**
+ * Returns the environment variables of Chromium: of ours only PATH, no credentials, no home folder, and all temporary
+ * files in the profile.
+ */
 function environment(profile: string): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH,
@@ -150,6 +161,6 @@ function environment(profile: string): NodeJS.ProcessEnv {
   };
 }
 
-/** Without shared memory Chromium itself uses ordinary files. */
+/** Whether shared memory is too small. Without it Chromium uses ordinary files. */
 const isSharedMemorySmall = async () =>
   (await fileSystemBytes("/dev/shm")) < BROWSER_SHARED_MEMORY_BYTES_MIN;

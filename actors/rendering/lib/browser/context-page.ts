@@ -1,4 +1,4 @@
-/** A further page of a browser context, for work whose pages share what sites keep. */
+/** One more page of a browser context, for work whose pages share cookies, caches and storage. */
 import type { CDPSession, Page } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
@@ -8,15 +8,16 @@ import { sessionOf } from "./page-session.ts";
 export const VIEWPORT = { width: 1_920, height: 1_080 };
 
 /**
- * The page is laid out for VIEWPORT and takes itself to be so large, but is not shown so large: the browser draws
- * what it shows, and of a small PDF's time that was a tenth. Who takes a picture of it calls `setViewport`.
+ * Sets the size of VIEWPORT for the layout and for the scripts of the page, but not for the visible surface. Drawing
+ * the visible surface took a tenth of the time of a small PDF. Code that takes a screenshot calls `setViewport`
+ * instead.
  */
 async function layOut(page: Page): Promise<void> {
   await sessionOf(page).send("Emulation.setDeviceMetricsOverride", {
     ...VIEWPORT,
     deviceScaleFactor: 1,
     mobile: false,
-    // The value that puppeteer uses for a page that is not turned.
+    // The value that puppeteer uses for a page that is not rotated.
     screenOrientation: { angle: 0, type: "portraitPrimary" },
     dontSetVisibleSize: true,
   });
@@ -27,7 +28,8 @@ export async function setUpPage(
   page: Page,
   userAgent: string,
 ): Promise<{ session: CDPSession; frameId: string }> {
-  // Puppeteer counts what is in flight by asking, at each event, of each request: 5,000 images held us for 5 s.
+  // Removes a listener of puppeteer: at each event it checks every request to count the open ones. With 5,000 images
+  // that blocked this process for 5 s.
   page.removeAllListeners("request");
   const session = await page.createCDPSession();
   const [{ frameTree }] = await Promise.all([
@@ -39,7 +41,7 @@ export async function setUpPage(
   return { session, frameId: frameTree.frame.id };
 }
 
-/** The context of a page, as far as the page needs it. */
+/** The members of the context that the page needs. */
 interface OwnContext {
   readonly egress: EgressProxy;
   readonly lost: AbortSignal;
@@ -49,9 +51,9 @@ interface OwnContext {
 
 export class ContextPage {
   readonly page: Page;
-  /** A DevTools session of our own beside puppeteer's. */
+  /** A separate DevTools session, in addition to the session of puppeteer. */
   readonly session: CDPSession;
-  /** Aborts when the page, its context or its browser is gone, with the error that says so. */
+  /** Aborts when the page, its context or its browser is lost. The reason is the error that describes the cause. */
   readonly lost: AbortSignal;
   /** Id of the main frame, which stays the same across navigations. */
   readonly frameId: string;
@@ -82,7 +84,7 @@ export class ContextPage {
       gone.abort(new ActorError("browser_crashed", `Cannot render the page: ${how}`));
     page.on("error", () => lose("it made its renderer crash"));
     page.on("close", () => lose("it closed itself"));
-    // A dialog holds the page until somebody answers.
+    // An open dialog blocks the page until it is answered.
     page.on("dialog", (dialog) => {
       dialog.dismiss().catch(() => {
         // The page went first.
@@ -94,7 +96,7 @@ export class ContextPage {
     return this.#context.egress;
   }
 
-  /** Returns the expression's value, evaluated beside the page's own scripts. */
+  /** Evaluates the expression in an isolated world, apart from the page's own scripts, and returns its value. */
   evaluate(expression: string): Promise<unknown> {
     return evaluateApart(this, expression);
   }

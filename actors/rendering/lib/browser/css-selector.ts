@@ -1,13 +1,11 @@
-/**
- * Knows whether a text selects elements at all: puppeteer would wait for what is no selector until the time is over.
- */
+/** Checks that a text is a valid selector. Puppeteer would wait for an invalid selector until the timeout. */
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { RenderContext } from "./render-context.ts";
 
 /** Puppeteer's own kinds of selectors, which browsers do not know. */
 const PUPPETEERS = /^(?:aria|pierce|text|xpath)\/|::-p-|>>>/;
 
-/** Throws the refusal that names the field. */
+/** Throws a refusal that names the field if the selector is invalid. */
 export async function checkSelector(
   context: Pick<RenderContext, "evaluate">,
   selector: string,

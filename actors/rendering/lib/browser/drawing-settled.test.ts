@@ -4,7 +4,7 @@ import { openPool } from "../../../../scripts/testing/printer.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { DRAWING_SETTLE_MS, drawingSettled } from "./drawing-settled.ts";
 
-/** How long the animations below take by the page's clock. */
+/** Duration of the animations below, measured by the clock of the page. */
 const MOVES_MS = 700;
 
 describe("drawingSettled()", function () {
@@ -38,7 +38,7 @@ describe("drawingSettled()", function () {
       .onfinish = () => { document.title = "ended" }</script>`,
   };
 
-  /** How long the wait took, and the page's title after it. */
+  /** Returns how long the wait took, and the title of the page after the wait. */
   async function settle(html: string, clock: Clock = systemClock) {
     const { signal } = new AbortController();
     await using context = await pool.newContext(signal);
@@ -51,7 +51,7 @@ describe("drawingSettled()", function () {
 
   for (const [what, html] of Object.entries(pages)) {
     it(`waits until ${what} has ended`, async () => {
-      // On a busy machine the animation may begin after the bound.
+      // On a busy machine the animation may begin after the time limit, so this clock never reaches the limit.
       const unbounded = new HoldingClock(DRAWING_SETTLE_MS);
       expect((await settle(html, unbounded)).title).to.equal("ended");
     });

@@ -1,20 +1,34 @@
-/** Waits until what moves on a page has come to its end: a chart in mid-animation shows values that are false. */
+/**
+ * Waits until the animations of a page have ended, because a chart in the middle of its animation shows false values.
+ */
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { patiently } from "./patiently.ts";
 import type { RenderContext } from "./render-context.ts";
 
-/** Animations that have not ended by then are printed as they are; those of chart libraries take a second. */
+/**
+ * Maximum wait. Animations that are still running then are printed as they are. Those of chart libraries take about a
+ * second.
+ */
 export const DRAWING_SETTLE_MS = 2_000;
-/** Two samples of what is drawn, this far apart, are compared: some frames also on a busy machine. */
+/**
+ * Time between two samples of the drawings that are compared. Even a busy machine draws several frames in this time.
+ */
 export const DRAWING_SAMPLE_MS = 100;
-/** Pixels of canvases that one sample reads, some 4 ms: a page with more is compared by the first of them. */
+/**
+ * Maximum canvas pixels that one sample reads, which takes about 4 ms. On a page with more pixels only the first ones
+ * are compared.
+ */
 const DRAWING_PIXELS_MAX = 4_000_000;
-/** Smaller SVG images are icons, which most pages have and few pages move. */
+/**
+ * Minimum pixels of an SVG image that is compared. Smaller ones are icons: most pages have some, but few pages
+ * animate them.
+ */
 const DRAWING_SVG_PIXELS_MIN = 10_000;
 
 /**
- * Resolves when finite CSS and Web animations have ended and canvases and large SVG images stay the same, or
- * after DRAWING_SETTLE_MS: some pages never stop. A page that shows neither pays one question.
+ * Resolves when finite CSS and Web animations have ended and canvases and large SVG images no longer change. Resolves
+ * in any case after DRAWING_SETTLE_MS, because some pages never stop. A page without animations, canvases and large
+ * SVG images costs only one evaluation.
  */
 export async function drawingSettled(
   context: Pick<RenderContext, "evaluate">,
@@ -26,7 +40,7 @@ export async function drawingSettled(
     while (!signal.aborted) {
       const sample = await context.evaluate(DRAWING_SAMPLE);
       if (sample === STILL || sample === before) return;
-      // While an animation runs, no sample is the same as another.
+      // While an animation runs, a sample equals no other sample.
       before = sample === MOVING ? undefined : sample;
       await clock.wait(DRAWING_SAMPLE_MS, signal);
     }
@@ -50,15 +64,15 @@ const DRAWINGS = `
   const canvases = [...document.querySelectorAll("canvas")];
   const images = [...document.querySelectorAll("svg")].filter(isLarge);`;
 
-/** An expression for the page: whether DRAWING_SAMPLE would be STILL. */
+/** An expression for the page. Its value is true if DRAWING_SAMPLE would return STILL. */
 export const IS_STILL = `(() => {
   ${DRAWINGS}
   return canvases.length + images.length === 0 && !document.getAnimations().some(isMoving);
 })()`;
 
-// An expression for the page: STILL, MOVING, or a text that differs when the drawings do. Two frames are drawn before a
-// sample, so that on a busy machine two samples are equal only when the page had the chance to draw between them. A canvas with pixels of another site cannot be read, and one of WebGL reads as
-// empty: neither is waited for.
+// An expression for the page. It returns STILL, MOVING, or a text that changes when the drawings change. It waits for
+// two frames before a sample. So even on a busy machine two samples are equal only if the page could draw between
+// them. A canvas with pixels of another site cannot be read, and a WebGL canvas reads as empty, so both are ignored.
 export const DRAWING_SAMPLE = `(async () => {
   ${DRAWINGS}
   if (document.getAnimations().some(isMoving)) return "${MOVING}";

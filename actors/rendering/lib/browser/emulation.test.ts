@@ -6,7 +6,10 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import { HeldPage } from "../../workers/render/held-page.ts";
 
-/** Which process shows the page changes at its first address, and where a page leads on to another site. */
+/**
+ * Chromium changes the process of a page at its first address and when the page navigates to another site. The
+ * emulation must survive that.
+ */
 describe("emulation of a page that comes from an address", function () {
   this.timeout(120_000);
   const pool = openPool();
@@ -18,7 +21,7 @@ describe("emulation of a page that comes from an address", function () {
     await Promise.all([pool.close(), site[Symbol.asyncDispose]()]);
   });
 
-  /** The expression's value in the page, once it is loaded as a client would have it. */
+  /** Loads the page as a request would, and returns the value of the expression in the page. */
   async function evaluate(request: z.input<typeof PdfRequest>, expression: string) {
     const task = { action: "capture", deadlineAt: systemClock.now() + 50_000 } as const;
     const { signal } = new AbortController();

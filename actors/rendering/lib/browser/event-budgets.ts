@@ -1,9 +1,13 @@
-/** Bounds what one browser context may report: a page that reports without end would hold up all others, and us. */
+/**
+ * Limits the events that one browser context may report. Without a limit, one page could block all other pages and
+ * this process.
+ */
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
- * Limit of the events of one page. 5,000 inline images cause 25,000 events; a network request causes 8. Reading one
- * takes 20 µs, so a page can cost 1 s at first and 4 % of our time later.
+ * Limit of the events of one page: a first amount, and an amount per second. 5,000 inline images cause 25,000 events;
+ * a network request causes 8. Reading one event takes 20 µs, so a page can cost 1 s at first and later 4 % of the
+ * time of this process.
  */
 export const PAGE_EVENTS_AT_ONCE_MAX = 40_000;
 export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;
@@ -14,7 +18,10 @@ export const PAGE_EVENT_BYTES = 8 * 1024;
  * seconds.
  */
 export const PAGE_TARGET_EVENTS = 100;
-/** A browser that does not answer may be held up by a page with more events than this; most have a hundred. */
+/**
+ * If a browser does not respond, a page with at least this many events may be the cause. Most pages have about a
+ * hundred events.
+ */
 export const PAGE_EVENTS_BLAMED = 2_000;
 
 /** Events come as `{"method":…,"params":…}`, those of a session with `,"sessionId":"…"}` at their end. */
@@ -22,15 +29,15 @@ const EVENT_START = '{"method":"';
 const SESSION_START = ',"sessionId":"';
 const ID_LENGTH = 32;
 const SESSION_LENGTH = SESSION_START.length + ID_LENGTH + '"}'.length;
-// Texts of a page have escaped quotes in a message, so they can never look like this.
+// A page cannot forge this text: in a message, the quotes in texts of the page are escaped.
 const CONTEXT_START = '"browserContextId":"';
 const METHOD_CHARS_MAX = 64;
 
-/** Events that few callers listen to, and of which a page makes as many as it likes. */
+/** Events that few callers need, and of which a page can cause any number. */
 const UNHEARD = new Set(["Runtime.consoleAPICalled", "Runtime.exceptionThrown"]);
-/** Frames and workers: each is set up by calls of its own. */
+/** Events for new frames and workers. Each of them needs several calls to set it up. */
 const BEGINNINGS = new Set(["Target.targetCreated", "Target.attachedToTarget"]);
-/** Ends of what was begun, so there are no more of them than of beginnings. */
+/** Events for the end of targets. Their number is limited, because each target ends only once. */
 const ENDS = new Set([
   "Target.detachedFromTarget",
   "Target.targetDestroyed",
@@ -58,7 +65,7 @@ export class EventBudgets {
     this.#clock = clock;
   }
 
-  /** Counts from now on what the context reports; `spent` is called when that is too much. */
+  /** Starts to count the events of the context. `spent` is called when the context has exceeded its budget. */
   open(contextId: string, spent: () => void): void {
     const countedAt = this.#clock.monotonic();
     const left = PAGE_EVENTS_AT_ONCE_MAX;
@@ -73,7 +80,7 @@ export class EventBudgets {
     });
   }
 
-  /** The context begins with another page: what the one before has reported counts no more. */
+  /** Resets the budget, because the context begins with another page. */
   renew(contextId: string): void {
     const budget = this.#contexts.get(contextId);
     if (budget === undefined || budget.isSpent) return;
@@ -82,7 +89,7 @@ export class EventBudgets {
     budget.used = 0;
   }
 
-  /** From now on somebody listens to the console of the context. */
+  /** From now on, console messages of the context are admitted, because a listener needs them. */
   hear(contextId: string): void {
     const budget = this.#contexts.get(contextId);
     if (budget !== undefined) budget.isHeard = true;
@@ -95,7 +102,10 @@ export class EventBudgets {
     this.#contexts.delete(contextId);
   }
 
-  /** Ends the context that reported most, if it was much: the likeliest reason why the browser does not answer. */
+  /**
+   * Ends the context that reported the most events, if they were many. It is the most likely reason why the browser
+   * does not respond. Returns whether a context was ended.
+   */
   blame(): boolean {
     const [busiest] = [...this.#contexts.values()]
       .filter(({ used, isSpent }) => !isSpent && used >= PAGE_EVENTS_BLAMED)
@@ -105,10 +115,12 @@ export class EventBudgets {
     return true;
   }
 
-  /** Whether anybody needs the message. It is not parsed for that, since parsing is what costs. */
+  /**
+   * Whether the message is needed. The message is not parsed for this check, because parsing is the expensive part.
+   */
   admits(message: Buffer): boolean {
     const start = message.toString("latin1", 0, EVENT_START.length + METHOD_CHARS_MAX);
-    // Replies are as many as our own calls.
+    // A message that is no event is a reply. Replies are limited by the number of our own calls.
     if (!start.startsWith(EVENT_START)) return true;
     const method = start.slice(EVENT_START.length, start.indexOf('"', EVENT_START.length));
     const contextId = this.#contextOf(message);
@@ -144,7 +156,10 @@ export class EventBudgets {
     return message.toString("latin1", id, id + ID_LENGTH);
   }
 
-  /** Frames of other sites, and workers, report in sessions of their own. */
+  /**
+   * Records the session of a frame of another site or of a worker, because they report their events in separate
+   * sessions.
+   */
   #learn(message: Buffer, contextId: string, budget: Budget): void {
     const { params } = JSON.parse(message.toString("utf8"));
     this.#contextOfSession.set(params.sessionId, contextId);

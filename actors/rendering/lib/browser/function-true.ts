@@ -1,4 +1,4 @@
-/** Waits until a function of the caller, called in the page again and again, gives something true. */
+/** Calls a function of the caller in the page repeatedly, until it returns a true value. */
 
 import type { Page } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -8,17 +8,17 @@ import { within } from "../../../runtime/lib/time-limit.ts";
 import { ProtocolError } from "./driver-parts.ts";
 import { sessionOf } from "./page-session.ts";
 
-/** Length of what the function threw in a refusal: a sentence. */
+/** Maximum characters of the function's error message that a refusal quotes: about one sentence. */
 const THROWN_CHARS_MAX = 200;
 
-/** Rejects with `wait_timed_out`, which names what the function threw last. */
+/** Rejects with `wait_timed_out` after the timeout. The message quotes the last error that the function threw. */
 export async function functionTrue(
   page: Page,
   { function: text, timeout: ms, polling }: WaitForFunction,
   { signal, clock }: { signal: AbortSignal; clock: Clock },
 ): Promise<void> {
   const session = sessionOf(page);
-  // An expression, or a function, which is called.
+  // The caller's text is an expression. If its value is a function, the function is called.
   const expression = `(async () => {
     const value = (${text}\n);
     return Boolean(await (typeof value === "function" ? value() : value));
@@ -54,7 +54,7 @@ export async function functionTrue(
       thrown = exceptionDetails === undefined ? "" : `; it threw ${said(exceptionDetails)}`;
       return result.value === true && exceptionDetails === undefined;
     } catch (cause) {
-      // The page leads on to another document, where the function may be true.
+      // The page is navigating to another document, in which the function may become true.
       if (cause instanceof ProtocolError && cause.name === "ProtocolError") return false;
       throw cause;
     }

@@ -8,10 +8,13 @@ import { TASK_HEARTBEAT_MS } from "../../../runtime/workers/task-lease.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
 import { POOL_LIMITS } from "./pool-limits.ts";
 
-/** The longest block that heartbeats tolerate; usually a turn takes 50 to 200 ms. */
+/** The longest time that heartbeats allow the event loop to be blocked. Usually it is 50 to 200 ms. */
 const TURN_MS_MAX = TASK_HEARTBEAT_MS;
 
-/** On a busy machine a page floods slowly, and what it may report grows with time: here it has what it has at once. */
+/**
+ * A clock whose time never changes. The event budget of a page grows with time, and on a busy machine a page creates
+ * events slowly. With this clock the page has only its initial budget.
+ */
 const standing: Clock = { ...systemClock, monotonic: () => 0 };
 const FLOOD_MS_MAX = 120_000;
 
@@ -31,7 +34,7 @@ const FLOODS = {
     setInterval(() => { for (let i = 0; i < 20; i++) new Worker(url) }, 0)</script>`,
 };
 
-/** Some 40 MB in 20 ms, all of it written to. */
+/** Scripts that allocate about 40 MB every 20 ms and write to all of it. */
 const MEMORY = {
   buffers: "setInterval(() => kept.push(new Uint8Array(40_000_000).fill(1)), 20)",
   images: `setInterval(() => {
@@ -58,7 +61,7 @@ describe("a hostile page", function () {
       expect(refused.message).to.include("more events");
       expect(refused.details.browserMs).to.be.above(0);
       expect(longestMs).to.be.below(TURN_MS_MAX);
-      // A browser that is slow to close the page is ended, which a task survives by its next try.
+      // If the browser is slow to close the page, it is killed. The other task then survives by its retry.
       const other = { html: "<title>other</title>" };
       const printed = await print(pool, other).catch((error) => {
         expect(error).to.be.instanceOf(BrowserDiedError);

@@ -1,4 +1,4 @@
-/** Asks a page something in a world beside its own, where nothing is seen of what its scripts redefine. */
+/** Evaluates expressions in an isolated world of a page, where redefinitions by the page's scripts have no effect. */
 
 import type { CDPSession, Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -10,12 +10,15 @@ export interface IsolatedWorld {
   frameId: string;
 }
 
-/** A world without a name would be made anew for each question, which takes the page a millisecond. */
+/**
+ * With a name, all evaluations share one world. A world without a name would be created anew for each evaluation,
+ * which takes a millisecond.
+ */
 const WORLD_NAME = "trunkline";
 
 /**
- * The expression's value. All expressions share one world, so their globals are there for the next one too, as long as
- * the document is.
+ * Returns the value of the expression. All expressions share one world, so a later expression sees the globals of an
+ * earlier one until the document changes.
  */
 export async function evaluateApart(world: IsolatedWorld, expression: string): Promise<unknown> {
   const evaluated = evaluate(world, expression);

@@ -12,7 +12,10 @@ import { LOAD_SOON_MS } from "../../workers/render/pdf-stream.ts";
 import { loadPage } from "./load-page.ts";
 import { NETWORK_POLLING_MS, NETWORK_QUIET_MS } from "./wait-for-quiet.ts";
 
-/** On a machine with much to do a page's clock is late by seconds: what is to come in time comes long before. */
+/**
+ * Returns a page that changes after `ms`. On a busy machine the clock of a page is late by seconds, so a test that
+ * expects the change uses a time well below the limit.
+ */
 const doneAfter = (ms: number) => `<title>early</title><script>
   setTimeout(() => { document.title = "late"; document.body.append(document.createElement("b")) }, ${ms})</script><body>`;
 
@@ -45,7 +48,8 @@ describe("loadPage", function () {
       const content = `document.title += " tag"; new Image().src = "${site.url}/go"`;
       const addScriptTag = [{ content }];
       const held: ServerResponse[] = [];
-      // The image comes when the tag has been added; either may be asked for first.
+      // Holds both responses until both images are requested, in either order. So the first image loads only after
+      // the tag was added.
       const hold = (_: unknown, response: ServerResponse) => {
         held.push(response);
         if (held.length === 2) for (const one of held.splice(0)) one.end();
@@ -133,8 +137,8 @@ describe("loadPage", function () {
           begun.resolve();
           setTimeout(() => response.end(), 300);
         });
-        // The page's own clock may be late by more than silence lasts: that ends once the request has begun, not
-        // before.
+        // The page's own clock may be late by more than the quiet time. So this clock ends the quiet time only after
+        // the request has begun.
         const clock: Clock = {
           ...systemClock,
           async wait(ms, signal) {
@@ -386,7 +390,7 @@ describe("loadPage", function () {
           clock: systemClock,
         });
         expect((await refusalOf(loading)).code).to.equal("address_refused");
-        // Puppeteer may learn of the response only now.
+        // Puppeteer may receive the response event only now.
         await until("puppeteer is told", () => told.count > 0);
       }
     });
@@ -422,7 +426,10 @@ describe("loadPage", function () {
   });
 });
 
-/** Delays response events as a busy machine does: they come from another process than the navigation's end. */
+/**
+ * Delays response events, as happens on a busy machine: they come from another process than the end of the
+ * navigation.
+ */
 function delayAnswers(page: Page): { count: number } {
   const session = (page as unknown as { _client(): CDPSession })._client();
   const emit = session.emit.bind(session);

@@ -1,4 +1,4 @@
-/** Brings the page to the state its caller wants it in: loaded, completed with tags, waited for. */
+/** Loads a page, adds the tags of the request, and waits for the conditions of the request. */
 
 import { ActorError } from "../../../../schemas/errors.ts";
 import { GOTO_TIMEOUT_MS } from "../../../../schemas/limits.ts";
@@ -20,7 +20,7 @@ import { RequestsInFlight } from "./wait-for-quiet.ts";
 export interface Limits {
   signal: AbortSignal;
   clock: Clock;
-  /** Whether the document that has come is to be had as with `bestAttempt`. */
+  /** Whether the loaded document is good enough, so that later waits may fail as with `bestAttempt`. */
   isEnough?: () => boolean;
   /** The event to wait for when the caller names none. */
   waitUntil?: LoadEvent;
@@ -32,8 +32,9 @@ const NO_GOTO_OPTIONS: NonNullable<PageRequest["gotoOptions"]> = {
 };
 
 /**
- * Returns the watch over the document, to be disposed of; call its `check` before the page is used, since a page may
- * navigate on. With `bestAttempt` a wait that fails is no failure. A document that cannot be had always is.
+ * Returns the watch over the main document. Dispose of it after use, and call its `check` before the page is used,
+ * because a page may navigate again. With `bestAttempt` a wait that times out is no failure. A document that cannot
+ * be loaded is always a failure.
  */
 export async function loadPage(
   context: Pick<RenderContext, "page" | "frameId" | "egress" | "evaluate">,
@@ -49,11 +50,11 @@ export async function loadPage(
   await load();
   document.check();
   const tagMs = { ms: parameters.gotoOptions?.timeout ?? GOTO_TIMEOUT_MS, signal, clock };
-  // Both kinds in the order given, since a later rule may override an earlier one.
+  // Tags are added in the order of the request, because a later rule may override an earlier one.
   for (const tag of parameters.addStyleTag ?? []) {
     await attempt(() => addTag("style", tagMs, () => page.addStyleTag(definedOf(tag))));
   }
-  // Without JavaScript a script tag does nothing, and there would be no event to wait for.
+  // Without JavaScript, a script tag has no effect and fires no event to wait for.
   const scripts = parameters.setJavaScriptEnabled === false ? [] : (parameters.addScriptTag ?? []);
   for (const tag of scripts) {
     await attempt(() => addTag("script", tagMs, () => page.addScriptTag(definedOf(tag))));
@@ -82,7 +83,7 @@ export async function loadPage(
       );
     try {
       await within({ ms: timeout, error, signal, clock }, async (limited) => {
-        // Puppeteer's own clock is off; the signal ends its wait.
+        // Puppeteer's own timeout is off; the signal ends its wait.
         const wait = { waitUntil: events, timeout: 0, signal: limited };
         const { url, html } = parameters;
         if (url !== undefined) await page.goto(url, { ...definedOf(options), ...wait });
@@ -148,7 +149,7 @@ function waitsOf(waitUntil: LoadEvent | readonly LoadEvent[]) {
   const requestsMax = wanted.has("networkidle0") ? 0 : wanted.has("networkidle2") ? 2 : undefined;
   const events: ("load" | "domcontentloaded")[] = [];
   const isSettled = wanted.has("settled");
-  // A page that settles may never fire its load event, so this wait does not depend on it.
+  // A page may settle without its load event, so the wait for `settled` does not depend on that event.
   if (wanted.has("domcontentloaded") || isSettled) events.push("domcontentloaded");
   if (wanted.has("load") || requestsMax !== undefined) events.push("load");
   return { events, requestsMax, isSettled };

@@ -1,7 +1,7 @@
 /**
- * Watches the page's main document: its address, its status, and whether it loaded. Uses raw browser events, which
- * arrive in order: puppeteer delays its own until the network has reported more of each response, also past the end
- * of the navigation.
+ * Watches the page's main document: its address, its status, and whether it loaded. It uses raw browser events, which
+ * arrive in order. Puppeteer delays its own events until the network has reported more about each response, sometimes
+ * until after the end of the navigation.
  */
 import type { CDPEvents, CDPSession, Page, Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -14,7 +14,7 @@ import type { FilterParameters } from "./request-filter.ts";
 
 const ERROR_PAGE = "chrome-error://";
 
-/** The document that was asked for last. A redirect changes its address. */
+/** The latest request for the main document. A redirect changes its address. */
 interface DocumentRequest {
   id: string;
   url: string;
@@ -27,7 +27,7 @@ interface Answer {
   status: number;
   isLabelled: boolean;
   bytes: number;
-  /** Resolves with whether all of it came. */
+  /** Resolves with whether the whole response body arrived. */
   ended: PromiseWithResolvers<boolean>;
 }
 
@@ -37,7 +37,7 @@ export class MainDocument implements Disposable {
   readonly #egress: EgressProxy;
   readonly #session: CDPSession;
   readonly #hasPatterns: boolean;
-  /** The request brings the files of this document; no site serves them. */
+  /** Whether the request itself contains the files of this document, so that no site serves them. */
   readonly #isSubmitted: boolean;
   #asked: DocumentRequest | undefined;
   #answer: Answer | undefined;
@@ -70,25 +70,26 @@ export class MainDocument implements Disposable {
     this.#watching.dispose();
   }
 
-  /** Whether anything but the blank page has come. */
+  /** Whether a document other than an error page has arrived. */
   get arrived(): boolean {
     return this.#answer !== undefined && !this.#page.url().startsWith(ERROR_PAGE);
   }
 
-  /** The status of the document as its site answered it. Undefined for a submitted document. */
+  /** The HTTP status with which the site answered for the document. Undefined for a submitted document. */
   get status(): number | undefined {
     return this.#isSubmitted ? undefined : this.#answer?.status;
   }
 
-  /** The refusal for a navigation that failed so. */
+  /** Returns the refusal for a navigation that failed with this Chromium error. */
   failure(netError: string, address: string): ActorError {
     const url = this.#asked?.url ?? address;
-    // The caller's own patterns stop a document so, whatever the proxy found about the host before.
+    // This error means that the caller's own patterns blocked the document. They take precedence over an earlier
+    // failure of the host in the proxy.
     if (this.#hasPatterns && netError === "ERR_BLOCKED_BY_CLIENT") return rejectedByPattern(url);
     return navigationError(netError, url, this.#egress.failureOf(url));
   }
 
-  /** Throws when what the page shows is not the document, but that it could not be had. */
+  /** Throws if the page shows an error page instead of the document. */
   check(): void {
     const shown = this.#page.url();
     if (shown.startsWith(ERROR_PAGE)) {
@@ -96,12 +97,12 @@ export class MainDocument implements Disposable {
     }
     if (this.#answer?.isLabelled !== true) return;
     const { url } = this.#answer;
-    // A site may send such a header too; what the proxy noted it cannot forge.
+    // A site could send this header too, but it cannot forge the failure that the proxy recorded.
     const failure = this.#egress.failureOf(url);
     if (failure !== undefined) throw navigationError("ERR_FAILED", url, failure);
   }
 
-  /** Throws when the caller does not want what the site answers with this status. */
+  /** Throws if the request refuses responses with this status. */
   #checkStatus(refused: FailOnStatus): void {
     if (refused === undefined || this.#answer === undefined) return;
     const { status, url } = this.#answer;
@@ -112,7 +113,8 @@ export class MainDocument implements Disposable {
   }
 
   /**
-   * Throws when the site answered with a refused status, or an error with nothing in it: a blank page would hide that.
+   * Throws if the site answered with a refused status, or with an error status and an empty body. Otherwise the
+   * result would be a blank page.
    */
   async checkContent(refused: FailOnStatus): Promise<void> {
     this.#checkStatus(refused);

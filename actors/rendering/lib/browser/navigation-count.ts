@@ -1,10 +1,10 @@
-/** Counts the documents that a page asks for, to tell one that never comes to rest from one that is slow. */
+/** Counts the documents that a page requests, to distinguish a page that navigates endlessly from a slow page. */
 import type { Protocol } from "puppeteer-core";
 import { sessionOf } from "./page-session.ts";
 import type { RenderContext } from "./render-context.ts";
 
 export class NavigationCount implements Disposable {
-  /** A redirect of the site goes on with the same document. */
+  /** Ids of the requested documents. A redirect by the site keeps the id, so it counts as the same document. */
   readonly #documents = new Set<string>();
   readonly #watching = new DisposableStack();
 
@@ -19,7 +19,7 @@ export class NavigationCount implements Disposable {
     this.#watching.defer(() => session.off("Network.requestWillBeSent", note));
   }
 
-  /** How often a document took the place of another. */
+  /** Returns how often a document replaced another one. */
   get replacements(): number {
     return Math.max(0, this.#documents.size - 1);
   }

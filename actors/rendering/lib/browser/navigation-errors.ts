@@ -1,8 +1,8 @@
-/** Translates Chromium's errors about documents that do not load into our words and codes. */
+/** Translates Chromium's errors about documents that do not load into our error codes and messages. */
 import { ActorError, type ErrorCode } from "../../../../schemas/errors.ts";
 import type { EgressFailure } from "../../../egress/egress-failures.ts";
 
-// The first rule that matches counts. Names are those of Chromium's net_error_list.h.
+// Rules for Chromium's error names (net_error_list.h). The first rule that matches counts.
 const RULES: [RegExp, ErrorCode, string][] = [
   [
     /^ERR_CERT_|^ERR_BAD_SSL_CLIENT_AUTH/,
@@ -34,7 +34,10 @@ const RULES: [RegExp, ErrorCode, string][] = [
   ],
 ];
 
-/** The refusal for a document that did not load; what its proxy found goes before what Chromium made of it. */
+/**
+ * Returns the refusal for a document that did not load. The failure that the proxy recorded takes precedence over the
+ * error of Chromium.
+ */
 export function navigationError(
   netError: string,
   address: string,
@@ -47,7 +50,7 @@ export function navigationError(
   return new ActorError(code, `${what}: ${reason} (${netError})`);
 }
 
-/** The `ERR_…` that puppeteer passes on, if that is what failed. */
+/** Returns the `ERR_…` code that puppeteer passes on; undefined if the error contains none. */
 export function netErrorOf(error: unknown): string | undefined {
   return error instanceof Error ? /\bnet::(ERR_[A-Z0-9_]+)/.exec(error.message)?.[1] : undefined;
 }
@@ -56,17 +59,17 @@ export function hostOf(address: string): string {
   return URL.parse(address)?.host || "the page";
 }
 
-/** Failures of the proxy are written in the same grammar, about the same host. */
+/** Returns the reason without the host. Error messages of the proxy have the same form and name the same host. */
 function reasonOf({ message }: EgressFailure): string {
   return message.slice(message.indexOf(": ") + 2);
 }
 
 /**
- * The errors that puppeteer throws when a page leaves during a call. They have no class of their own, only these
- * words.
+ * Matches the errors that puppeteer throws when a page navigates during a call. They have no class of their own, only
+ * these texts.
  */
 const NAVIGATED_AWAY =
   /Execution context (?:was destroyed|is not available)|detached|Cannot find context/i;
 
-/** Whether the page has left while something was asked of it. */
+/** Whether the page has navigated away during an operation on it. */
 export const hasNavigatedAway = ({ message }: Error) => NAVIGATED_AWAY.test(message);

@@ -1,16 +1,16 @@
-/** Notices that the renderer of a page has ended, and what ended it. */
+/** Detects that the renderer of a page has ended, and why. */
 import type { Page, Protocol } from "puppeteer-core";
 import { sessionOf } from "./page-session.ts";
 
-/** `memory`: the page had more than it may have, so another try would end the same way. */
+/** `memory`: the page exceeded its memory limit, so another attempt would end the same way. */
 export type CrashCause = "crash" | "memory";
 
-/** Chromium's words for a renderer that was killed: by our watch over its memory, or by the kernel. */
+/** Chromium's status of a renderer that was killed: by our memory monitor or by the kernel. */
 const KILLED = new Set(["killed", "oom", "oom killed"]);
 
 /**
- * Calls back when the renderer ends. The browser's own session reports the cause; the page's session does not, so its
- * `error` event is left alone. `targetId` is that of the page, which is the id of its main frame.
+ * Calls `crashed` when the renderer ends. The browser's own session reports the cause; the page's session does not,
+ * so its `error` event is not used. `targetId` is the id of the page, which equals the id of its main frame.
  */
 export function onPageCrash(
   page: Page,

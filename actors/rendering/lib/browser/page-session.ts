@@ -1,5 +1,6 @@
 /**
- * Puppeteer's own session of a page, which its types leave out. Another would have the browser tell everything twice.
+ * Returns puppeteer's own session of a page, which puppeteer's types omit. With another session the browser would
+ * send every event twice.
  */
 import type { CDPSession, Page } from "puppeteer-core";
 

@@ -1,4 +1,4 @@
-/** Waits with a bounded patience, for conditions that need not be met. */
+/** Waits a limited time for conditions that are optional. */
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 

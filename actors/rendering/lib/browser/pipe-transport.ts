@@ -1,9 +1,12 @@
-/** Carries DevTools messages over two pipes, each message ended by a NUL: no port that others could connect to. */
+/**
+ * Transfers DevTools messages over two pipes; a NUL ends each message. It opens no port to which others could
+ * connect.
+ */
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer-core";
 import { CDP_MESSAGE_BYTES_MAX } from "../../../../schemas/limits.ts";
 
-/** Messages of the browser that are read before others have their turn: 2 ms. */
+/** Maximum messages of the browser that are read before other work of this process may run: about 2 ms. */
 export const CDP_MESSAGES_AT_ONCE = 100;
 
 export class PipeTransport implements ConnectionTransport {
@@ -17,19 +20,22 @@ export class PipeTransport implements ConnectionTransport {
   readonly #admits: (message: Buffer) => boolean;
   readonly #messageBytesMax: number;
   #parts: Buffer[] = [];
-  /** Bytes that are kept of a message that is too long. */
+  /** The beginning of a message that is too long, as text. */
   #beginning = "";
   #bytes = 0;
   #delivered = 0;
   #closed = false;
   #paused = false;
 
-  /** `ended` is called before puppeteer hears of the end, so that the cause is known when its promises reject. */
+  /**
+   * `ended` is called before puppeteer is notified of the end, so that the cause is known when puppeteer's promises
+   * reject.
+   */
   constructor(options: {
     toBrowser: Writable;
     fromBrowser: Readable;
     ended: () => void;
-    /** Whether anybody needs the message. */
+    /** Returns whether a message is needed. By default all messages are. */
     admits?: (message: Buffer) => boolean;
     messageBytesMax?: number;
   }) {
@@ -39,7 +45,7 @@ export class PipeTransport implements ConnectionTransport {
     this.#ended = options.ended;
     this.#messageBytesMax = options.messageBytesMax ?? CDP_MESSAGE_BYTES_MAX;
     options.fromBrowser.on("data", (chunk: Buffer) => this.#read(chunk));
-    // Whatever ends a pipe ends the browser for us.
+    // If either pipe ends for any reason, the browser counts as ended.
     for (const pipe of [options.fromBrowser, options.toBrowser]) {
       pipe.on("error", () => this.close());
       pipe.on("close", () => this.close());
@@ -51,7 +57,7 @@ export class PipeTransport implements ConnectionTransport {
     this.#toBrowser.write(`${quietened(message)}\0`);
   }
 
-  /** Resolves when the browser has taken what was sent, or the pipe has ended. */
+  /** Resolves when the browser has read all messages sent to it, or when the pipe has ended. */
   async drained(): Promise<void> {
     while (!this.#closed && this.#toBrowser.writableNeedDrain) {
       await new Promise<void>((resolve) => {
@@ -61,7 +67,7 @@ export class PipeTransport implements ConnectionTransport {
     }
   }
 
-  /** Stops reading messages of the browser, which then waits as soon as its pipe is full. */
+  /** Stops reading messages of the browser. The browser waits as soon as its pipe is full. */
   pause(): void {
     this.#paused = true;
     this.#fromBrowser.pause();
@@ -91,7 +97,10 @@ export class PipeTransport implements ConnectionTransport {
     if (this.#delivered >= CDP_MESSAGES_AT_ONCE) this.#giveWay();
   }
 
-  /** A pipe that is never empty would be read for ever, and nothing else of this process would go on. */
+  /**
+   * Interrupts reading, so that other work of this process can run. A pipe that never becomes empty would otherwise
+   * be read without end.
+   */
   #giveWay(): void {
     this.#delivered = 0;
     this.#fromBrowser.pause();
@@ -127,7 +136,7 @@ export class PipeTransport implements ConnectionTransport {
     this.#bytes = 0;
   }
 
-  /** Answers the caller with an error, so that it does not wait for ever. */
+  /** Answers the call with an error, so that the caller does not wait without end. */
   #refuse(beginning: string): void {
     const id = ANSWER.exec(beginning)?.[1];
     if (id === undefined) return;
@@ -136,9 +145,9 @@ export class PipeTransport implements ConnectionTransport {
   }
 }
 
-/** The browser writes an answer's id first. */
+/** Matches the id of a reply. The browser writes it first. */
 const ANSWER = /^\{"id":(\d+),/;
-/** The protocol's code for errors of the server. */
+/** The protocol's code for server errors. */
 const TOO_LARGE = -32_000;
 
 function beginningOf(parts: readonly Buffer[]): string {
@@ -147,7 +156,10 @@ function beginningOf(parts: readonly Buffer[]): string {
     .toString("latin1");
 }
 
-/** Puppeteer turns on, for every page, reports that nobody here reads; both commands have the same answer. */
+/**
+ * Matches commands by which puppeteer enables, for every page, events that no code here reads. Both commands have the
+ * same reply.
+ */
 const UNREAD = /^\{"method":"(Log|Performance)\.enable"/;
 
 function quietened(message: string): string {

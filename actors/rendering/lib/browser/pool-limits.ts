@@ -1,30 +1,36 @@
-/** Limits of a browser pool, which tests make small. */
+/** Limits of a browser pool. Tests use smaller ones. */
 import { BROWSER_PING_TIMEOUT_MS } from "../../../../schemas/limits.ts";
 import {
   BROWSER_IDLE_SECONDS,
   RENDERER_MEMORY_BYTES_MAX,
 } from "../../../../schemas/rendering/limits.ts";
 
-/** How often renderers in use are weighed: a page fills one or two gigabytes in this time. It costs some 5 ms. */
+/**
+ * Interval between memory checks of renderers in use. A page can allocate one or two gigabytes in this time. A check
+ * takes about 5 ms.
+ */
 const RENDERER_CHECK_MS = 1_000;
 
-/** Contexts made ahead, ready to load: as many as tasks of one worker start together. */
+/** Contexts that are prepared in advance: as many as the tasks that one worker starts together. */
 const CONTEXTS_WARM = 4;
 /** A browser is replaced after this many contexts or this time, so that leaks stay small. This costs 1 ms a context (research 5.6). */
 const BROWSER_CONTEXTS_MAX = 300;
 const BROWSER_AGE_MS_MAX = 30 * 60_000;
 /** Memory of the whole process tree at which a browser is replaced: five times that of a fresh one with four pages. */
 const BROWSER_MEMORY_BYTES_MAX = 1_500_000_000;
-/** Memory at which it is ended at once, before the machine is out of it. */
+/** Memory at which a browser is killed immediately, before the machine has no memory left. */
 const BROWSER_MEMORY_BYTES_KILL = 4_000_000_000;
-/** A browser takes 0.1 s to start; a loaded machine takes longer. */
+/** Timeout for the start of a browser. It usually takes 0.1 s, on a loaded machine longer. */
 const BROWSER_START_MS = 20_000;
-/** Pauses between starts that fail, doubled from the first to the last. */
+/** Delays between failed starts. Each is twice the one before, from the first to the maximum. */
 const BROWSER_RETRY_MS = 250;
 const BROWSER_RETRY_MS_MAX = 15_000;
-/** How often a browser is asked whether it lives, and how long it may think. */
+/** Interval between pings of a browser, and the timeout for its reply. */
 const BROWSER_PING_MS = 5_000;
-/** A context closes in 10 ms even around a page that hangs; past this the browser itself hangs. */
+/**
+ * Timeout for closing a context. Closing takes 10 ms even if its page hangs. If it takes longer than this, the
+ * browser itself hangs.
+ */
 const CONTEXT_CLOSE_MS = 2_000;
 /** A browser that is being replaced may finish its tasks for this long. No task lasts longer. */
 const BROWSER_DRAIN_MS = 10 * 60_000;
@@ -37,7 +43,7 @@ export interface PoolLimits {
   memoryBytesKill: number;
   rendererBytesMax: number;
   rendererCheckMs: number;
-  /** A browser without a task is ended after this; 0: it stays. */
+  /** A browser without a task is closed after this time; with 0 it is never closed. */
   idleMs: number;
   startMs: number;
   retryMs: number;

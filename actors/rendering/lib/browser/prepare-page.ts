@@ -1,4 +1,4 @@
-/** Sets a blank page up as its caller wants it, before anything loads. */
+/** Sets up a blank page as the request demands, before anything loads. */
 import type { CDPSession, Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { Cookie } from "../../../../schemas/rendering/http/cookies.ts";
@@ -10,19 +10,25 @@ import { type FilterHooks, filterRequests, stopsRequests } from "./request-filte
 /** The common part of all requests for a page, without the options of the result. */
 export type PageRequest = Omit<PdfRequest, "pdfOptions" | "scrollPage" | "sources">;
 
-/** A page of a crawl has no geolocation, and shares its context with others. */
+/**
+ * The parts of a context that are needed. A page of a crawl has no geolocation, and shares its context with other
+ * pages.
+ */
 type Prepared = Pick<RenderContext, "session" | "evaluate"> &
   Partial<Pick<RenderContext, "grantGeolocation" | "authorizeWithDocument">>;
 
 /**
- * Extra headers go with every request of the page, to any host, as puppeteer's users expect. Clients that send
- * secrets should allow only one host by `allowRequestPattern`.
+ * Prepares the page. Extra headers are sent with every request of the page to any host, as users of puppeteer expect.
+ * Clients that send secrets should allow only one host by `allowRequestPattern`.
  */
 export async function preparePage(
   context: Prepared & Pick<RenderContext, "page" | "authorize">,
   parameters: PageRequest,
   hooks: FilterHooks & {
-    /** The page of the context loads the address next, so its document can bring the credentials of the proxy. */
+    /**
+     * Whether the context's own page loads the address next. Then the request for the document can give the proxy its
+     * credentials.
+     */
     loadsNext?: boolean;
   } = {},
 ): Promise<void> {
@@ -30,10 +36,12 @@ export async function preparePage(
   const { viewport, userAgent, setExtraHTTPHeaders, cookies } = parameters;
   const { setJavaScriptEnabled, addStyleTag, addScriptTag } = parameters;
   const hasTags = addStyleTag !== undefined || addScriptTag !== undefined;
-  // Most submitted documents fetch nothing, and a navigation for nothing takes a quarter of a small PDF's time.
+  // Most submitted documents fetch nothing, so they need no credentials for the proxy. The extra navigation would
+  // take a quarter of the time of a small PDF.
   const { url, files } = parameters;
   if (url !== undefined || files !== undefined) {
-    // Chromium sends the document's request again with the credentials, but without a Cookie field of the caller's.
+    // After the challenge of the proxy, Chromium repeats the request for the document, but without a Cookie header of
+    // the caller. So this shortcut is not used with extra headers.
     const isOrdinary = setExtraHTTPHeaders === undefined && !stopsRequests(parameters);
     const brings = hooks.loadsNext === true && isOrdinary;
     if (brings && context.authorizeWithDocument) await context.authorizeWithDocument();
@@ -41,9 +49,8 @@ export async function preparePage(
   }
   // These calls are independent, and each takes a round trip.
   await Promise.all([
-    // By our session, as no other emulation: the last session of a page resets it where the page changes its process,
-    // and
-    // that is ours. What puppeteer's session says is lost at the first address.
+    // All emulation uses our session. When a page changes its process, its last session resets the emulation, and the
+    // last session is ours. Emulation set by puppeteer's session is lost at the first address.
     emulateMedia(session, parameters),
     emulatePlace(context, parameters),
     cookies && setCookies(context, cookies, parameters.url),
@@ -51,7 +58,7 @@ export async function preparePage(
     userAgent && !parameters.locale && page.setUserAgent({ userAgent }),
     setExtraHTTPHeaders && page.setExtraHTTPHeaders(setExtraHTTPHeaders),
     setJavaScriptEnabled === false && page.setJavaScriptEnabled(false),
-    // A site's policy is about others' tags; the caller's own are to work on every page.
+    // The site's content security policy is disabled, because the caller's own tags must work on every page.
     hasTags && page.setBypassCSP(true),
     filterRequests({ page, session }, parameters, hooks),
   ]);
@@ -77,7 +84,7 @@ async function emulatePlace(
   if (timezoneId) await session.send("Emulation.setTimezoneOverride", { timezoneId });
   if (locale) {
     await session.send("Emulation.setLocaleOverride", { locale });
-    // The language in the field and in scripts is a part of the user agent.
+    // The language in the header and in scripts is set together with the user agent.
     const named = userAgent ?? String(await context.evaluate("navigator.userAgent"));
     const override = { userAgent: named, acceptLanguage: locale };
     await session.send("Emulation.setUserAgentOverride", override);

@@ -5,8 +5,9 @@ const PAGE_BYTES = 4_096;
 const RENDERER = "--type=renderer";
 
 /**
- * Bytes of the whole group, shared pages divided between those who share them (PSS). Where the kernel does not show
- * that of a sandboxed process, its private pages count. Undefined where there is no /proc.
+ * Returns the memory of the whole process group in bytes. Shared pages are divided among the processes that share
+ * them (PSS). If the kernel hides the PSS of a sandboxed process, only its private pages count. Undefined if there is
+ * no /proc.
  */
 export async function groupMemoryBytes(group: number): Promise<number | undefined> {
   const pids = await membersOf(group);
@@ -16,8 +17,8 @@ export async function groupMemoryBytes(group: number): Promise<number | undefine
 }
 
 /**
- * Returns the group's renderers that hold at least `bytes` of private memory. Shared memory does not count: to read who
- * shares it takes long where a process is large.
+ * Returns the renderers of the group that use at least `bytes` of private memory. Shared memory does not count,
+ * because it takes long to find the processes that share it with a large process.
  */
 export async function renderersAbove(group: number, bytes: number): Promise<number[]> {
   const pids = (await membersOf(group)) ?? [];
@@ -57,6 +58,6 @@ async function ownMemoryOf(pid: string): Promise<number> {
 }
 
 async function read(file: string): Promise<string> {
-  // A process may end at any moment, and then has nothing.
+  // A process may end at any time; then its file counts as empty.
   return await readFile(file, "utf8").catch(() => "");
 }

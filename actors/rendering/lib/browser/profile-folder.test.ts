@@ -35,7 +35,7 @@ describe("createProfileFolder()", () => {
   });
 });
 
-/** A process that has made a folder with something in it, and waits. */
+/** Starts a process that creates a folder with a file in it, and then waits. */
 async function startWorker(parent: string) {
   const program = `
     import { mkdirSync } from "node:fs";

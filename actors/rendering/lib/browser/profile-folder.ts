@@ -1,12 +1,19 @@
-/** Folders in which browsers keep their files: one each, and none left of a worker that was killed. */
+/**
+ * Creates the folders in which browsers store their files, one for each browser. Folders of workers that were killed
+ * are removed.
+ */
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 
-// Containers may share a folder for temporary files, but no process ids.
+// The host name is part of the folder name: containers may share a folder for temporary files, but they do not share
+// process ids.
 const OF_THIS_HOST = `trunkline-chromium-${hostname().replace(/[^A-Za-z0-9-]/g, "-")}-`;
 
-/** A new folder, named for this process. Removes those of processes that are no more. */
+/**
+ * Creates a new folder, whose name contains the id of this process. Removes the folders of processes that no longer
+ * exist.
+ */
 export async function createProfileFolder(parent = tmpdir()): Promise<string> {
   await removeOrphans(parent);
   return await mkdtemp(join(parent, `${OF_THIS_HOST}${process.pid}-`));
@@ -18,7 +25,8 @@ async function removeOrphans(parent: string): Promise<void> {
       /^(\d+)-/.exec(name.startsWith(OF_THIS_HOST) ? name.slice(OF_THIS_HOST.length) : "") ?? [];
     return pid !== undefined && !isAlive(Number(pid));
   });
-  // A folder that belongs to another user, or that another worker removes, must not keep a browser from its start.
+  // Errors are ignored: a folder may belong to another user, or another worker may remove it at the same time. That
+  // must not prevent the start of a browser.
   await Promise.allSettled(
     orphans.map((name) => rm(join(parent, name), { recursive: true, force: true })),
   );
@@ -29,7 +37,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // A process of another user cannot be signalled, but it lives.
+    // A process of another user exists, although this process may not send it a signal.
     return !(error instanceof Error && "code" in error && error.code === "ESRCH");
   }
 }

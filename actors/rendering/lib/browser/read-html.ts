@@ -12,7 +12,7 @@ export interface PageHtml {
 
 const WORLD = "trunkline";
 
-/** Reads the HTML. A large one stays in the browser until the caller calls `rest`. */
+/** Reads the HTML of the page. A large document stays in the browser until the caller calls `rest`. */
 export async function readHtml({
   session,
   frameId,
@@ -54,12 +54,12 @@ declare const document: PageRoot & {
 };
 declare const XMLSerializer: new () => { serializeToString(node: object): string };
 
-/** Runs in the page. A document past the limit is cut at a whole character. */
+/** Runs in the page. A document above the limit is cut between two characters. */
 function serialize(bytesMax: number, bytesAtOnce: number) {
   const whole = markup();
   const text = bounded(whole);
   const taken = { url: document.URL, truncated: text.length < whole.length };
-  // A character takes at most three bytes.
+  // A character takes at most three bytes, so this text is small enough for one message.
   if (text.length * 3 <= bytesAtOnce) return { ...taken, html: text };
   Object.assign(globalThis, { taken: text });
   return taken;
@@ -70,7 +70,7 @@ function serialize(bytesMax: number, bytesAtOnce: number) {
     return type + (documentElement === null ? "" : elementMarkup(documentElement));
   }
 
-  /** Writes open shadow roots as HTML declares them. Scripts cannot see closed ones. */
+  /** Serialises open shadow roots as declarative shadow DOM. Scripts cannot read closed shadow roots. */
   function elementMarkup(element: PageElement): string {
     const shadowRoots = shadowRootsIn(document);
     if (shadowRoots.length === 0 || element.getHTML === undefined) return element.outerHTML;

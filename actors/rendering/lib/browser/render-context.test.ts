@@ -108,7 +108,7 @@ describe("RenderContext", function () {
     const before = requests.length;
     const response = await context.page.goto(`${site.url}/framed`, { waitUntil: "load" });
     expect([response?.status(), introductions]).to.deep.equal([200, 1]);
-    // The introduction behind it had nothing to do.
+    // The proxy called `introduce`, but the context was already being authorized, so no second page was opened.
     expect((await context.page.browserContext().pages()).length).to.equal(1);
     const paths = requests.slice(before).map(({ path }) => path);
     expect(paths.toSorted()).to.deep.equal(["/", "/framed", "/image"]);

@@ -1,4 +1,7 @@
-/** One browser context with one page: nothing of it is shared with any other, and all it fetches passes one proxy. */
+/**
+ * One browser context with one page. It shares nothing with other contexts, and all its requests go through its own
+ * proxy.
+ */
 import type {
   BrowserContext,
   CDPSession,
@@ -31,12 +34,12 @@ interface RenderContextOptions {
 
 export class RenderContext implements AsyncDisposable {
   readonly page: Page;
-  /** A DevTools session of our own beside puppeteer's. */
+  /** A separate DevTools session, in addition to the session of puppeteer. */
   readonly session: CDPSession;
   readonly egress: EgressProxy;
   /** Id of the main frame, which stays the same across navigations. */
   readonly frameId: string;
-  /** Aborts when the page or its browser is gone, with the error that says so. */
+  /** Aborts when the page or its browser is lost. The reason is the error that describes the cause. */
   readonly lost: AbortSignal;
 
   readonly #context: BrowserContext;
@@ -44,9 +47,9 @@ export class RenderContext implements AsyncDisposable {
   readonly #release: (context: RenderContext) => Promise<void>;
   #released: Promise<void> | undefined;
   #authorized: Promise<void> | undefined;
-  /** A second page, which a page that is in use cannot replace. */
+  /** A second page that gives the proxy its credentials while the first page is in use. */
   #authorizer: Promise<Page> | undefined;
-  /** Further pages of ours: those that are being opened, and those that are. */
+  /** Further pages that our code opened: those that are being opened, and those that are open. */
   readonly #opening = new Set<Promise<Page>>();
   readonly #pages = new WeakSet<Target>();
 
@@ -58,7 +61,7 @@ export class RenderContext implements AsyncDisposable {
     try {
       context = await options.browser.createBrowserContext({
         proxyServer: egress.url,
-        // Loopback too goes through the proxy, which refuses it.
+        // Requests to loopback addresses also go through the proxy, which refuses them.
         proxyBypassList: ["<-loopback>"],
         downloadBehavior: { policy: "deny" },
       });
@@ -124,15 +127,15 @@ export class RenderContext implements AsyncDisposable {
     };
     if (flooded.aborted) end();
     else flooded.addEventListener("abort", end, { once: true });
-    // A dialog holds the page until somebody answers.
+    // An open dialog blocks the page until it is answered.
     page.on("dialog", (dialog) => void dialog.dismiss().catch(ignoreClosed));
     context.on("targetcreated", (target) => void this.#closePopup(target).catch(ignoreClosed));
     egress.introduce = () => this.#authorizeBehind();
   }
 
   /**
-   * Makes the context known to its proxy through its page, which must be blank. Call it when the page will fetch.
-   * Otherwise the first request does the same with a further page.
+   * Gives the proxy's credentials to the context by its page, which must be blank. Call it if the page will fetch
+   * something. Otherwise the first request causes the same with a second page.
    */
   async authorize(): Promise<void> {
     this.#authorized ??= authorizeContext(this.page, this.egress);
@@ -140,8 +143,8 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * Makes the context known to its proxy by the first document that its page loads. Nothing else may stop requests by
-   * `session` then.
+   * Gives the proxy's credentials to the context with the first document that its page loads. Until then, no other
+   * code may stop requests by `session`.
    */
   async authorizeWithDocument(): Promise<void> {
     this.#authorized ??= authorizeWithDocument(this.session, this.egress);
@@ -149,16 +152,16 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * The expression's value in a world beside the page's own, where nothing is seen of what the page's scripts
-   * redefine.
+   * Returns the value of the expression, evaluated in an isolated world. Redefinitions by the page's scripts have no
+   * effect there.
    */
   async evaluate(expression: string): Promise<unknown> {
     return await evaluateApart(this, expression);
   }
 
   /**
-   * Opens one more page in the same context, for pages that share cookies, caches and storage. If it is lost, the
-   * context and its other pages go on.
+   * Opens one more page in the same context, for pages that share cookies, caches and storage. If that page is lost,
+   * the context and its other pages continue.
    */
   async openPage({ userAgent }: { userAgent: string }): Promise<ContextPage> {
     const opening = this.#context.newPage().then((page) => {
@@ -174,33 +177,33 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * Begins another page in the context. The count of its events starts from zero. The count of its bytes and its
-   * failures start anew too, unless other pages are loading in it.
+   * Starts another page in the context. The count of its events is reset. The count of its bytes and its failures are
+   * reset too, unless other pages are loading in the context.
    */
   begin({ bytesMax, besideOthers }: { bytesMax: number; besideOthers: boolean }): void {
     if (!besideOthers) this.egress.begin({ bytesMax });
     this.#budgets.renew(idOf(this.#context));
   }
 
-  /** Lets pages of the context know the place that is set for them. */
+  /** Allows the pages of the context to read the geolocation that is set for them. */
   async grantGeolocation(): Promise<void> {
     const browserContextId = idOf(this.#context);
     const granted = { permissions: ["geolocation" as const], browserContextId };
     await sessionOf(this.page).send("Browser.grantPermissions", granted);
   }
 
-  /** Lets the console of the context through, whose events count in its budget anyway. */
+  /** Admits console messages of the context. They count in its event budget in any case. */
   hearConsole(): void {
     this.#budgets.hear(idOf(this.#context));
   }
 
-  /** Closes the page, its storage and its connections. */
+  /** Closes the context with its pages, its storage and its connections. */
   async close(): Promise<void> {
     await Promise.all([this.#context.close(), this.egress.close()]);
     this.#budgets.close(idOf(this.#context));
   }
 
-  /** Gives the context up; it is closed behind the caller's back, who need not wait for that. */
+  /** Releases the context. It is closed in the background, so the caller need not wait. */
   release(): void {
     this.#released ??= this.#release(this);
   }
@@ -225,7 +228,7 @@ export class RenderContext implements AsyncDisposable {
     const authorizer = await this.#authorizer;
     if (target.type() !== "page") return;
     if (target === this.page.target() || target === authorizer?.target()) return;
-    // The event for a page of ours arrives before its opener has the page.
+    // The event for a page that our code opens arrives before `openPage` returns the page.
     await Promise.allSettled(this.#opening);
     if (this.#pages.has(target)) return;
     await (await target.page())?.close();
@@ -245,5 +248,5 @@ function lost(how: string): ActorError {
   return new ActorError("browser_crashed", `Cannot render the page: ${how}`);
 }
 
-/** The page went first, and what was asked of it is settled by that. */
+/** The page was closed first, so the pending call needs no result. */
 function ignoreClosed(): void {}

@@ -1,4 +1,4 @@
-/** Lets a page fetch only what its caller wants, and answers its site's authentication. */
+/** Blocks requests of a page that the caller does not want, and answers the authentication challenge of its site. */
 import type { CDPSession, Page, Protocol } from "puppeteer-core";
 import type { ResourceType } from "../../../../schemas/rendering/http/page-parameters.ts";
 import { RESOURCE_TYPES } from "../../../../schemas/rendering/http/page-parameters.ts";
@@ -9,7 +9,10 @@ import {
 import { requestTypes, type TypeOf } from "./request-types.ts";
 import { stubWebSocket } from "./stub-web-socket.ts";
 
-/** Characters of an address that patterns are held against; a longer one is refused where there are patterns. */
+/**
+ * Maximum characters of an address that is compared with patterns. If there are patterns, a longer address is
+ * refused.
+ */
 const MATCHED_URL_CHARS_MAX = 65_536;
 
 export interface FilterParameters {
@@ -22,24 +25,28 @@ export interface FilterParameters {
 }
 
 export interface FilterHooks {
-  /** Asked before the site gets credentials for the document of the page itself, which is then requested once more. */
+  /**
+   * Called before the site gets credentials for the main document, which is then requested once more. Returns whether
+   * that is allowed.
+   */
   mayAnswerSite?: () => Promise<boolean>;
 }
 
 type Paused = Protocol.Fetch.RequestPausedEvent;
 type AuthRequired = Protocol.Fetch.AuthRequiredEvent;
 
-/** Whether these parameters make `filterRequests` stop requests. */
+/** Whether `filterRequests` would intercept requests with these parameters. */
 export function stopsRequests(parameters: FilterParameters): boolean {
   const { stopsAll, refusedTypes } = requestRules(parameters);
   return stopsAll || refusedTypes.size > 0;
 }
 
 /**
- * Call before the page loads. The document of the page itself passes all but `rejectRequestPattern`: who names its
- * address wants it. Only what has to be decided here is stopped: with types alone, nothing but those types.
- * WebSocket handshakes cannot be stopped in the browser: unwanted by type, or where there is an allow list of patterns,
- * the page gets a `WebSocket` that never connects.
+ * Call this before the page loads. The main document of the page is blocked only by `rejectRequestPattern`, because
+ * the caller has named its address. Only requests that need a decision here are stopped; if the rules contain only
+ * types, only requests of these types are stopped. WebSocket handshakes cannot be stopped in the browser. If
+ * WebSockets are refused by type, or if there is an allow list of patterns, the page gets a `WebSocket` that never
+ * connects.
  */
 export async function filterRequests(
   { page, session }: { page: Page; session: CDPSession },
@@ -51,7 +58,7 @@ export async function filterRequests(
   const { frameTree } = await session.send("Page.getFrameTree");
   if (rules.stub) {
     await page.evaluateOnNewDocument(stubWebSocket);
-    // A submitted document takes the place of this one's content.
+    // Also in the current document, because a submitted document replaces only its content.
     await page.evaluate(stubWebSocket);
   }
   await new RequestFilter(rules, { mainFrame: frameTree.frame.id, mayAnswerSite }).attach(session);
@@ -65,7 +72,7 @@ function requestRules(parameters: FilterParameters) {
   const { authenticate, url } = parameters;
   const stopsAll = reject.length > 0 || allow !== undefined || authenticate !== undefined;
   const stub = refusedTypes.has("websocket") || allow !== undefined;
-  // Chromium does not know some types at the network level. The page itself reports those.
+  // Chromium does not report some types at the network level. For these types, the page itself reports the type.
   const guessed = [...refusedTypes].some((type) => type !== "websocket" && !(type in EXACT_TYPES));
   const patterns = stopsAll || guessed ? [{}] : [...refusedTypes].flatMap(fetchPattern);
   return { refusedTypes, reject, allow, authenticate, url, stopsAll, stub, guessed, patterns };
@@ -89,7 +96,7 @@ class RequestFilter {
     this.#mayAnswerSite = mayAnswerSite;
   }
 
-  /** The session of the page, or of a frame or worker that lives in a process of its own. */
+  /** Attaches to a session: of the page, or of a frame or worker in a separate process. */
   async attach(target: CDPSession): Promise<void> {
     const { authenticate, guessed, patterns } = this.#rules;
     target.on("Fetch.authRequired", (event) => void settle(this.#answer(target, event)));
@@ -109,8 +116,8 @@ class RequestFilter {
   }
 
   async #attachChild(child: CDPSession): Promise<void> {
-    // Not awaited one by one: a target that waits answers nothing before it is let go, but does all in order. Kinds
-    // of workers differ in what they know; what one does not know it does not need.
+    // The calls are sent together and not awaited one by one: a paused target executes them in order, but answers
+    // only after it was resumed. Some kinds of workers do not support all of the calls; these fail without harm.
     const expression = `(${stubWebSocket})()`;
     await Promise.allSettled([
       this.attach(child),
@@ -144,7 +151,8 @@ class RequestFilter {
     const isOfPage = resourceType === "Document" && frameId === this.#mainFrame;
     const isMeant =
       authChallenge.source !== "Proxy" &&
-      // Asked again, they were wrong: the page is then what the site shows to strangers.
+      // If the site asks again, the credentials were wrong. The page then shows what the site shows without
+      // credentials.
       !shown &&
       this.#mayAuthenticate(request.url) &&
       (!isOfPage || (await this.#mayAnswerSite()));
@@ -155,14 +163,17 @@ class RequestFilter {
     await target.send("Fetch.continueWithAuth", { requestId, authChallengeResponse });
   }
 
-  /** Credentials are for the host of the page, whatever else the page fetches; a submitted document has no host. */
+  /**
+   * Whether the URL may get the credentials: only the host of the page may, not other hosts from which the page
+   * fetches. A submitted document has no host.
+   */
   #mayAuthenticate(url: string): boolean {
     const page = this.#rules.url;
     return page === undefined || URL.parse(url)?.hostname === URL.parse(page)?.hostname;
   }
 }
 
-/** A page that is gone needs no answers. */
+/** Ignores errors: a page that is closed needs no answers. */
 async function settle(work: Promise<void>): Promise<void> {
   await work.catch(() => {});
 }
@@ -180,7 +191,7 @@ function matches(patterns: readonly RequestPattern[], url: string): boolean {
   return patterns.some((pattern) => pattern.test(url));
 }
 
-/** Resource types by which Chromium can stop requests without showing us any others. */
+/** Resource types for which Chromium can stop requests without stopping requests of other types. */
 const EXACT_TYPES: Partial<Record<string, Protocol.Network.ResourceType>> = {
   document: "Document",
   stylesheet: "Stylesheet",

@@ -1,15 +1,21 @@
-/** Tells of paused requests what kind the page itself says they are: a fetch, an event stream, a text track. */
+/** Finds the type of paused requests as the page itself reports it: a fetch, an event stream, a text track. */
 import type { CDPSession, Protocol } from "puppeteer-core";
 
-/** How long a stopped request waits for the page to say what kind it is: both come from one browser, milliseconds apart. */
+/**
+ * Time that a stopped request waits until the page reports its type. Both events come from one browser, milliseconds
+ * apart.
+ */
 const REQUEST_TYPE_MS = 300;
-/** Kinds of requests kept for those that are stopped late. */
+/** Maximum types of requests that are kept for requests that are stopped later. */
 const REQUEST_TYPES_KEPT = 1_000;
 
 /** The resource type in lower case. */
 export type TypeOf = (paused: Protocol.Fetch.RequestPausedEvent) => Promise<string>;
 
-/** Works where the session's Network domain is on. The page's report and the pause may come in any order. */
+/**
+ * Returns the types of requests. The Network domain of the session must be enabled. The page's report and the pause
+ * event may arrive in either order.
+ */
 export function requestTypes(session: CDPSession): TypeOf {
   const types = new Map<string, string>();
   const awaited = new Map<string, (type: string) => void>();
@@ -28,7 +34,7 @@ export function requestTypes(session: CDPSession): TypeOf {
     const known = types.get(networkId);
     if (known !== undefined) return known;
     const { promise, resolve } = Promise.withResolvers<string>();
-    // Some requests no page reports, preflights among them.
+    // The page does not report some requests, for example preflights. Their type is then that of the pause event.
     const timer = setTimeout(() => resolve(resourceType.toLowerCase()), REQUEST_TYPE_MS);
     awaited.set(networkId, resolve);
     const type = await promise;

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { settled } from "./settled.ts";
 import { RequestsInFlight } from "./wait-for-quiet.ts";
 
-/** Scripts by the text that their page shows at the end. Each page begins with "first". */
+/** Scripts of test pages, by the text that the page shows at the end. Each page shows "first" at the beginning. */
 const PAGES: Record<string, string> = {
   "chained fetches": `(async () => {
     for (const step of [1, 2, 3]) show(await (await fetch("/json?" + step)).text());
@@ -48,7 +48,7 @@ const PAGES: Record<string, string> = {
       "if (++n > 4) { clearInterval(t); parent.document.querySelector('p').textContent += ' last'; } }, 150)<\\/script>"`,
 };
 
-/** Pages that never end: each is read at most SETTLE_MS after its load event. */
+/** Pages that never settle. Each is read at most SETTLE_MS after its load event. */
 const ENDLESS: Record<string, string> = {
   "an endless animation": `document.querySelector("p").animate({ opacity: [0, 1] }, { duration: 100, iterations: Infinity })`,
   "a clock": `setInterval(() => show(Date.now()), 50)`,
@@ -94,7 +94,8 @@ describe("waiting until a page has settled", function () {
   for (const [name, script] of Object.entries(PAGES)) {
     it(`has ${name} to the end, also where nothing is named`, async () => {
       const url = page(script);
-      // Below the timeout of the navigation, so that a page that is busy for long is late and no failure.
+      // A settle timeout below the timeout of the navigation, so that a page on a busy machine is late but does not
+      // fail.
       const gotoOptions = { settleTimeout: 20_000 };
       expect((await shown(url, { gotoOptions })).text).to.match(/^first.* last$/);
     });

@@ -1,6 +1,6 @@
 /**
- * Waits until a page has settled: its load event, and then a moment in which no request is in flight, nothing of the
- * document changes, and what moves has come to its end.
+ * Waits until a page has settled: after its load event there is a short time in which no request is open, the
+ * document does not change, and no animation runs.
  */
 import type { Page } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -25,20 +25,20 @@ interface Limits {
   clock: Clock;
 }
 
-/** The document as one look at it finds it. */
+/** The state of the document at one sample. */
 interface DocumentState {
   isLoaded: boolean;
-  /** No script of it can run, so it changes by requests alone. */
+  /** The document contains no script and no other active content, so only requests can change it. */
   isStatic: boolean;
-  /** Since the last change of its elements, attributes or texts. */
+  /** Milliseconds since the last change of the document's elements, attributes or texts. */
   idleMs: number;
   hasChanged: boolean;
   drawn: string;
 }
 
 /**
- * Resolves when the page has settled, at most `settleMs` after its load event. A load event that does not come, because
- * requests hang, is no failure.
+ * Resolves when the page has settled, at most `settleMs` after its load event. If requests hang, the load event may
+ * not fire; that is no failure.
  */
 export async function settled(
   context: Observed,
@@ -51,7 +51,7 @@ export async function settled(
   );
 }
 
-/** Resolves to the state at the load event; undefined where the page has stalled before it. */
+/** Resolves to the state at the load event; undefined if the page stalled before that event. */
 async function loaded(
   context: Observed,
   requests: RequestsInFlight,
@@ -87,7 +87,7 @@ async function quiet(
   while (!signal.aborted) {
     const state = await stateOf(context, { signal, clock });
     if (state === undefined) {
-      // The page leads on to another document.
+      // The page is navigating to another document.
       await clock.wait(DRAWING_SAMPLE_MS, signal);
       continue;
     }
@@ -95,7 +95,8 @@ async function quiet(
     const isStill = drawn === STILL || (drawn !== MOVING && drawn === drawnBefore);
     drawnBefore = drawn;
     const neededMs = quietMsOf(context.page, state.hasChanged || requests.changedSince(beganAt));
-    // Recent actions on the page may still have effects.
+    // Actions shortly before this call may still have effects on the page, so the quiet time starts at the earliest
+    // with this call.
     const quietMs = Math.min(state.idleMs, requests.quietMs(), clock.monotonic() - beganAt);
     if (isStill && quietMs >= neededMs) return;
     const missingMs = Math.max(neededMs - quietMs, isStill ? 0 : DRAWING_SAMPLE_MS);
@@ -103,13 +104,18 @@ async function quiet(
   }
 }
 
-/** The silence after which a page counts as quiet. What has moved once may move again, and workers move unseen. */
+/**
+ * Returns the quiet time after which a page counts as settled. It is longer after a change, because the page may
+ * change again, and with workers, whose activity cannot be seen.
+ */
 function quietMsOf(page: Page, hasChanged: boolean): number {
   if (page.workers().length > 0) return QUIET_WITH_WORKERS_MS;
   return hasChanged ? QUIET_AFTER_CHANGE_MS : QUIET_MS;
 }
 
-/** Undefined while the page leaves its document for another, which some looks are never answered by. */
+/**
+ * Returns undefined while the page navigates to another document, because some evaluations never get a reply then.
+ */
 async function stateOf(context: Observed, limits: Limits): Promise<DocumentState | undefined> {
   let state: DocumentState | undefined;
   try {
@@ -122,8 +128,8 @@ async function stateOf(context: Observed, limits: Limits): Promise<DocumentState
   return state;
 }
 
-// Runs in the page. The observer stays in its world from the first look on, and sees open shadow roots and frames of
-// the same site that are there at a look.
+// Runs in the page. The observer stays in the isolated world after the first sample. It observes the document, and
+// the open shadow roots and same-site frames that exist at a sample.
 const STATE = `(async () => {
   const watch = globalThis.trunklineWatch ??= (() => {
     const watch = { changedAt: performance.now(), changes: 0, roots: new WeakSet() };

@@ -1,6 +1,6 @@
-/** Runs inside a page, so it uses nothing from here. */
+/** The function below runs inside a page, so it uses no imports and no variables of this module. */
 
-/** Gives the page WebSockets that fail as if the network did. */
+/** Replaces `WebSocket` in the page by a class whose connections fail as if the network had failed. */
 export function stubWebSocket(): void {
   class UnreachableWebSocket extends EventTarget {
     static readonly CONNECTING = 0;

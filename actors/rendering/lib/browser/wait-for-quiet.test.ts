@@ -4,7 +4,7 @@ import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { RequestsInFlight } from "./wait-for-quiet.ts";
 
 const QUIET_MS_MAX = 20_000;
-/** Longer than the page below takes to have made its requests, but on a very busy machine. */
+/** Longer than the page below takes to send its requests, except on a very busy machine. */
 const BUSY_MS = 1_500;
 
 describe("RequestsInFlight", function () {
@@ -17,7 +17,7 @@ describe("RequestsInFlight", function () {
     const ended: string[] = [];
     page.on("requestfailed", (request) => ended.push(request.url()));
     const requests = new RequestsInFlight(page, clock);
-    // The browser itself refuses this port, without a word from our process.
+    // The browser itself refuses this port, so the requests end without any work of this process.
     const html = `<script>
       const made = new Promise((resolve) => setTimeout(() => {
         const urls = Array.from({ length: 20 }, (_, i) => "http://127.0.0.1:1/" + i);
@@ -25,9 +25,10 @@ describe("RequestsInFlight", function () {
       }, 50));
     </script>`;
     await page.setContent(html);
-    // Blocks this process, as other work would, so that it reads no events of the browser.
+    // Blocks this process, as other work would, so that it reads no events of the browser during that time.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_MS);
-    // If the page began the request later, events are read as they arrive, and this run proves less.
+    // If the page starts its requests only after the block, their events are read as they arrive. Then this run
+    // proves less.
     await page.evaluate("made");
     await requests.quiet(0, { signal: AbortSignal.timeout(QUIET_MS_MAX), clock });
     expect(ended).to.have.length(20);

@@ -1,37 +1,41 @@
 /**
- * Waits until a page has stopped fetching. Not the browser's own network idle events: they come late, count from
- * the navigation on, and never come for a second document set in one page.
+ * Waits until a page has stopped fetching. It does not use the browser's own network idle events: they come late,
+ * count from the start of the navigation, and never come for a second document set in one page.
  */
 import type { HTTPRequest, Page } from "puppeteer-core";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
 
 /**
- * For `networkidle2`: a page whose requests follow one another for this long, never more than two at a time, is
- * polling.
+ * For `networkidle2`: a page counts as polling if it sends one request after another for this time, never more than
+ * two at a time.
  */
 export const NETWORK_POLLING_MS = 5_000;
 
-/** Silence that counts as idle, as browsers have it. */
+/** Time without requests that counts as idle, as in browsers. */
 export const NETWORK_QUIET_MS = 500;
 
-/** Streams and beacons have no end that a page waits for. WebSockets are no requests here at all. */
+/**
+ * The end of streams and beacons is not waited for, because they may never end. WebSockets are not in this list,
+ * because puppeteer does not report them as requests.
+ */
 const NEVER_AWAITED = new Set(["eventsource", "ping", "cspviolationreport"]);
 
 export class RequestsInFlight {
   readonly #requests = new Set<HTTPRequest>();
   readonly #ended = new WeakSet<HTTPRequest>();
-  /** Requests in flight when the page asked for its latest document. */
+  /** Requests that were open when the page requested its latest document. */
   #ofEarlierDocuments = new Set<HTTPRequest>();
   #changed = new AbortController();
   #changedAt: number | undefined;
   readonly #clock: Pick<Clock, "monotonic">;
 
-  /** Counts from now on, so make one before the page loads. */
+  /** Counts requests from now on, so construct it before the page loads. */
   constructor(page: Page, clock: Pick<Clock, "monotonic">) {
     this.#clock = clock;
     page.on("request", (request) => {
-      // Puppeteer tells of a request a moment later than the browser did; by then it may have told of its end.
+      // Puppeteer reports a request later than the browser does, and may have reported its end before. Such a request
+      // is not counted.
       if (NEVER_AWAITED.has(request.resourceType()) || this.#ended.has(request)) return;
       if (request.isNavigationRequest() && request.frame() === page.mainFrame()) {
         this.#ofEarlierDocuments = new Set(this.#requests);
@@ -39,7 +43,8 @@ export class RequestsInFlight {
       this.#requests.add(request);
       this.#change();
     });
-    // The browser may tell of no end where a page leads on at once.
+    // If a page navigates immediately, the browser may not report the end of the old document's requests. So they are
+    // removed when the new document has loaded.
     page.on("domcontentloaded", () => {
       for (const request of this.#ofEarlierDocuments) {
         if (this.#requests.delete(request)) this.#change();
@@ -54,9 +59,10 @@ export class RequestsInFlight {
   }
 
   /**
-   * Resolves after 500 ms in which no request began or ended, while at most `requestsMax` are in flight; requests that
-   * follow one another are no quiet, though each is alone. A page that polls never has that, so NETWORK_POLLING_MS with
-   * at most `requestsMax` in flight are enough, too. Rejects with the signal's reason.
+   * Resolves after 500 ms in which no request began or ended and at most `requestsMax` were open. Requests that
+   * follow one another without a pause do not count as quiet. A page that polls never becomes quiet, so
+   * NETWORK_POLLING_MS with at most `requestsMax` open requests are also enough. Rejects with the reason of the
+   * aborted signal.
    */
   async quiet(requestsMax: number, { signal, clock }: { signal: AbortSignal; clock: Clock }) {
     let fewSince: number | undefined;
@@ -93,7 +99,7 @@ export class RequestsInFlight {
     return this.#clock.monotonic() - this.#changedAt;
   }
 
-  /** Whether a request began or ended since then, by the clock. */
+  /** Returns whether a request began or ended after the time `at` of the clock. */
   changedSince(at: number): boolean {
     return this.#changedAt !== undefined && this.#changedAt > at;
   }

@@ -1,13 +1,16 @@
-/** Finds out in which language a block of code is written, by the marks that highlighters leave. */
+/** Finds the programming language of a code block from the attributes that syntax highlighters leave. */
 import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { PageNode } from "./page-node.ts";
 
-/** Levels of parents that may name the language: Sphinx and Jekyll do so two levels up, GitLab three. */
+/**
+ * Number of parents that are searched for the language: Sphinx and Jekyll name it two levels above the code, GitLab
+ * three.
+ */
 const PARENTS_MAX = 3;
 
 /**
- * Returns the language of a `pre`: marked on its only `code`, on the block, or on a parent. The mark nearest to the
- * text wins. A parent of several blocks says nothing about one of them.
+ * Returns the language of a `pre`, from its only `code` child, from the block itself, or from a parent. The mark
+ * nearest to the text wins. The mark of a parent with several code blocks is ignored.
  */
 export function codeLanguage(pre: PageNode): string | undefined {
   const code = pre.find((node) => node.tagName === "code");
@@ -50,7 +53,7 @@ const NONE = new Set([
   "hljs",
   "nohighlight",
 ]);
-/** Languages that highlighters write in a way of their own. */
+/** Names that highlighters use for a language, and the usual name of that language. */
 const NAMES = new Map([
   ["python3", "python"],
   ["ipython3", "python"],
@@ -58,14 +61,14 @@ const NAMES = new Map([
   ["default-python", "python"],
   ["shell-session", "console"],
 ]);
-/** Classes after `highlight` that are not languages. */
+/** Classes after `highlight` that describe the layout and are no languages. */
 const LAYOUT = /^(?:source|block|wrapper|container|line|lines|copy|code|inner|notranslate|tabs?)$/;
 
 /** Returns an empty text for code without a language, and undefined without a mark. */
 function languageOf(node: PageNode): string | undefined {
   const named = node.getAttribute("data-lang") ?? node.getAttribute("data-language");
   if (named !== null && /^[\w+#.-]+$/.test(named)) return canonical(named);
-  // The class may be megabytes long, and the patterns look for spaces in it.
+  // The class may be megabytes long, and the patterns search it for spaces, so only its beginning is used.
   const marks = node.getAttribute("class")?.slice(0, CODE_CLASS_CHARS_MAX) ?? "";
   for (const mark of MARKS) {
     const language = mark.exec(marks)?.[1];

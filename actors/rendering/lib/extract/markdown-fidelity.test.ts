@@ -34,7 +34,7 @@ describe("markdown of markup that is easily lost", () => {
         expect(codeOf(body(around + html)), around + html).to.deep.equal([code]);
       }
     }
-    // In an item of a list CommonMark takes such a line for an empty one.
+    // In a list item, CommonMark reads a line of blanks as an empty line.
     expect(codeOf(body("<pre>a\n   \nb</pre>"))).to.deep.equal(["a\n   \nb\n"]);
   });
 
@@ -208,7 +208,7 @@ describe("markdown of markup that is easily lost", () => {
   });
 
   it("markdown() keeps MARKDOWN_DEPTH_MAX levels, and only the text of deeper ones", () => {
-    // html, body and the item's list take their part of the levels.
+    // The elements html and body, and the list of the item, use some of the levels too.
     for (const levels of [MARKDOWN_DEPTH_MAX - 10, MARKDOWN_DEPTH_MAX + 10, 50_000]) {
       const made = body(
         `${"<div>".repeat(levels)}<p>in <b>bold</b></p>${"</div>".repeat(levels)}<h1>out</h1>`,
@@ -223,7 +223,7 @@ function body(html: string): string {
   return markdown({ html, baseUrl: "https://a.example/b/page" }).replace(/\n$/, "");
 }
 
-/** The code blocks that the reference implementation of CommonMark reads. */
+/** Returns the code blocks that the reference implementation of CommonMark reads. */
 function codeOf(text: string): (string | null)[] {
   return nodesOf(text)
     .filter(({ type }) => type === "code_block")

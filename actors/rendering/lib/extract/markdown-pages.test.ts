@@ -5,7 +5,10 @@ import { openPool } from "../../../../scripts/testing/printer.ts";
 import { markdown } from "./markdown.ts";
 import { kept, readBack, wordsOf, wordsSeen } from "./testing/words.ts";
 
-/** Pages as sites have them, whole: a shop, a forum of tables in tables, a newspaper, documentation, a list, code. */
+/**
+ * Complete pages in the style of real sites: a shop, a forum with nested tables, a newspaper, documentation, a list,
+ * code.
+ */
 const FOLDER = join(import.meta.dirname, "testing/pages");
 const PAGES = readdirSync(FOLDER).map((name) => ({
   name,

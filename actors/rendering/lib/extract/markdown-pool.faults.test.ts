@@ -9,11 +9,11 @@ import { MARKDOWN_TIMEOUT_MS, MarkdownPool, type MarkdownPoolOptions } from "./m
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 
 const baseUrl = "https://a.example/";
-/** Time that may pass between two lines of a test. */
+/** Time that two consecutive lines of a test may take. */
 const SOON_MS = 5_000;
 /** Time for the largest pages on a busy machine. */
 const LARGE_MS_MAX = 150_000;
-/** Takes seconds, in whatever thread. */
+/** A page whose conversion takes seconds on any thread. */
 const LONG = { html: "<p>word <b>x</b> <a href=y>z</a></p>".repeat(300_000), baseUrl };
 
 describe("MarkdownPool", () => {

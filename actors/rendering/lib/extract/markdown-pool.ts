@@ -1,6 +1,6 @@
 /**
- * Converts pages to Markdown on threads of its own, so that no page can block the process, fill its memory or take
- * for ever.
+ * Converts pages to Markdown on separate threads, so that no page can block the process, fill its memory or run
+ * without end.
  */
 import { Worker } from "node:worker_threads";
 import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
@@ -30,7 +30,10 @@ interface Job {
   settle(outcome: MarkdownOutcome | Error): void;
 }
 
-/** A pool of threads. They start on demand, are reused, and are replaced after a page that was too much for them. */
+/**
+ * A pool of threads. They start on demand and are reused. A thread is replaced after a page that exceeded its time or
+ * memory.
+ */
 export class MarkdownPool {
   readonly #threads: number;
   readonly #timeoutMs: number;
@@ -50,7 +53,10 @@ export class MarkdownPool {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Converts a page. Throws `busy` if the queue is full or the pool closed, and the signal's reason. */
+  /**
+   * Converts a page. Throws `busy` if the queue is full or the pool is closed. If the signal is aborted, throws its
+   * reason.
+   */
   async convert(page: MarkdownPage, signal?: AbortSignal): Promise<MarkdownOutcome> {
     signal?.throwIfAborted();
     if (this.#closed) throw new ActorError("busy", "Cannot make Markdown: the pool is closed");
@@ -72,7 +78,7 @@ export class MarkdownPool {
     }
   }
 
-  /** Terminates the threads. Running and waiting pages are refused. */
+  /** Terminates the threads. Running and waiting pages are rejected with `busy`. */
   async close(): Promise<void> {
     this.#closed = true;
     const refusal = new ActorError("busy", "Cannot make Markdown: the pool is closed");
@@ -87,7 +93,7 @@ export class MarkdownPool {
     if (job !== undefined) void this.#run(job);
   }
 
-  /** Runs a job. Never rejects: every end of the thread settles the job. */
+  /** Runs a job on a thread. Never rejects: however the thread ends, the job is settled. */
   async #run(job: Job): Promise<void> {
     const worker = this.#idle.pop() ?? startThread(this.#heapMibMax);
     this.#busy.add(worker);
@@ -129,7 +135,7 @@ export class MarkdownPool {
     });
   }
 
-  /** Removes a job from the queue. A running job ends with its thread. */
+  /** Removes a waiting job from the queue. A running job is ended by terminating its thread. */
   #leave(job: Job): void {
     const index = this.#queue.indexOf(job);
     if (index < 0) return;
@@ -156,7 +162,7 @@ function startThread(heapMibMax: number): Worker {
     env: {},
     execArgv: [],
   });
-  // A terminated thread may still emit an error.
+  // Errors are ignored, because a terminated thread may still emit one.
   worker.on("error", () => {});
   return worker;
 }

@@ -1,4 +1,4 @@
-/** The rules by which Turndown writes a shaped page. */
+/** The rules by which Turndown writes the tree of a prepared page as Markdown. */
 import TurndownService from "turndown";
 import { codeBlock, codeSpan, escapeText, indent, linkTarget, wrap } from "./markdown-text.ts";
 import type { PageNode } from "./page-node.ts";
@@ -45,7 +45,7 @@ const RULES: [names: string, write: Write][] = [
   ["table", (content, node) => block(content.trim() + block(writeTable(node)))],
 ];
 
-/** Drops the children of a written paragraph, so that a page of 10 MB is written within the memory of its tree. */
+/** Writes a paragraph and drops its children, so that writing a page of 10 MB needs no more memory than its tree. */
 function writeParagraph(content: string, node: PageNode): string {
   node.clear();
   return block(content);
@@ -63,7 +63,7 @@ function writeLink(content: string, node: PageNode): string {
   if (href === null) return content;
   const target = linkTarget(href, node.getAttribute("title"));
   if (content.trim() !== "") return wrap(content.replace(/\n{2,}/g, "\n"), "[", `]${target}`);
-  // A link without a text that is seen may have one that is read aloud.
+  // A link without visible text may have a label for screen readers.
   const label = node.getAttribute("aria-label") ?? node.getAttribute("title") ?? "";
   return `[${escapeText(label.trim())}]${target}`;
 }
@@ -76,7 +76,10 @@ function writeImage(_: string, node: PageNode): string {
 
 const TAGS: Record<string, string> = { "**": "strong", "*": "em", "~~": "del" };
 
-/** Marks count only at the edge of a word. Elsewhere the element itself is valid Markdown. */
+/**
+ * Writes emphasis. Markdown recognises its marks only at the edge of a word. In other places the HTML element itself
+ * is written, which is valid Markdown.
+ */
 function writeEmphasis(content: string, node: PageNode, mark: string): string {
   const text = content.trim();
   const whole = node.textContent;
@@ -94,7 +97,7 @@ const isWord = (character = "") => /[\p{L}\p{N}]/u.test(character);
 const MARKED = "*";
 const isMarked = ({ nodeName }: PageNode) => nodeName in { STRONG: 0, EM: 0, DEL: 0 };
 
-/** The character before an element, as far as its siblings say. */
+/** Returns the character before an element, as far as its previous sibling shows it. */
 function before(node: PageNode): string {
   const { previousSibling: sibling } = node;
   if (sibling === null) return " ";
@@ -115,19 +118,19 @@ function writeQuotation(content: string): string {
   return block(lines.map((line) => (line === "" ? ">" : `> ${line}`)).join("\n"));
 }
 
-/** A list inside an item follows its text at once, as in the item of a list without paragraphs. */
+/** Writes a list. A list at the end of an item follows the text of the item without an empty line. */
 function writeList(content: string, node: PageNode): string {
   const isLast = node.parentNode?.nodeName === "LI" && node.nextSibling === null;
   return isLast ? `\n${trimLines(content)}` : block(trimLines(content));
 }
 
-/** The numbers of items that are written, by item. */
+/** The numbers of the items that are already written, by item. */
 const numbers = new WeakMap<PageNode, number>();
 
 function writeItem(content: string, node: PageNode): string {
   const list = node.parentNode;
   const prefix = list?.nodeName === "OL" ? `${numberOf(node, list)}. ` : "- ";
-  // An item that begins with an empty line ends there.
+  // An item that begins with an empty line would end there, so white space at its beginning is removed.
   const text = trimLines(content).trimStart();
   const end = content.endsWith("\n") ? "\n\n" : "\n";
   return `${prefix}${indent(text, prefix.length)}${end}`;
@@ -144,12 +147,12 @@ function numberOf(item: PageNode, list: PageNode): number {
   return number;
 }
 
-/** Markdown has numbers of up to nine digits. */
+/** Parses a whole number. Markdown allows numbers of up to nine digits. */
 function wholeOf(text: string | null): number | undefined {
   return text !== null && /^\s*\d{1,9}\s*$/.test(text) ? Number(text) : undefined;
 }
 
-/** `: ` as Markdown Extra has it, where the definition begins with text. */
+/** Writes a definition with `: ` as in Markdown Extra, but only if the definition begins with text. */
 function writeDefinition(content: string): string {
   const text = trimLines(content);
   return block(/^(?:`{3}|#{1,6} |- |\d+[.)] |[|>:]|---)/.test(text) ? text : `: ${text}`);

@@ -1,6 +1,8 @@
-/** Escapes text so that it reads as it is in Markdown, and wraps it in marks. */
+/** Functions that escape text, so that Markdown shows it unchanged, and put marks around it. */
 
-/** Escapes only what would mean something where it stands: `snake_case` and `1 < 2` stay as they are. */
+/**
+ * Escapes only characters that would be Markdown syntax at their position: `snake_case` and `1 < 2` stay as they are.
+ */
 export function escapeText(text: string): string {
   const tildes = text.indexOf("~") !== text.lastIndexOf("~");
   return text
@@ -13,7 +15,7 @@ export function escapeText(text: string): string {
     .replace(/^(\d{1,9})([.)])(?=\s|$)/, "$1\\$2");
 }
 
-/** Underscores between letters mark nothing. */
+/** Underscores between letters are no syntax, so they are not escaped. */
 function escapeUnderscores(run: string, offset: number, text: string): string {
   const isWord = (character: string | undefined) =>
     character !== undefined && /[\p{L}\p{N}]/u.test(character);
@@ -21,10 +23,10 @@ function escapeUnderscores(run: string, offset: number, text: string): string {
   return "\\_".repeat(run.length);
 }
 
-/** Marks belong at the text itself: white space around it, line breaks too, stays outside. */
+/** Puts marks directly around the text. White space and line breaks at its edges stay outside the marks. */
 export function wrap(content: string, open: string, close = open): string {
   const text = content.trim();
-  // Paragraphs cannot be marked together.
+  // One pair of marks cannot contain several paragraphs.
   if (text === "" || text.includes("\n\n")) return content;
   const start = content.length - content.trimStart().length;
   return content.slice(0, start) + open + text + close + content.slice(start + text.length);
@@ -39,7 +41,7 @@ export function codeSpan(text: string): string {
   return fence + space + code + space + fence;
 }
 
-/** A fence is longer than any run of its marks in the code. */
+/** Writes a code block. Its fence is longer than any run of backticks in the code. */
 export function codeBlock(text: string, language: string): string {
   const longest = (text.match(/`{3,}/g) ?? []).reduce(
     (most, { length }) => Math.max(most, length),
@@ -56,7 +58,7 @@ export function linkTarget(address: string, title: string | null): string {
   return text === "" ? `(${escaped})` : `(${escaped} "${text.replace(/["\\]/g, "\\$&")}")`;
 }
 
-/** Lines after the first are indented, blank ones are not. */
+/** Indents all lines after the first, except blank lines. */
 export function indent(text: string, columns: number): string {
   return text.replace(/\n(?=[^\n])/g, `\n${" ".repeat(columns)}`);
 }

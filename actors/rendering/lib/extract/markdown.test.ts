@@ -183,7 +183,7 @@ function body(html: string): string {
   return markdown({ html, baseUrl: BASE }).replace(/\n$/, "");
 }
 
-/** The examples' addresses as Markdown has them. */
+/** Makes the addresses in the examples absolute, as `markdown()` does. */
 function absolute(html: string): string {
   return html.replace(/ (href|src)="([^"]*)"/g, (whole, name: string, address: string) => {
     const url = URL.parse(address.replaceAll("&amp;", "&"), BASE);

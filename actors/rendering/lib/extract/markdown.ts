@@ -1,10 +1,15 @@
-/** Converts a page's HTML to Markdown. The page decides how long that takes, so call it through MarkdownPool. */
+/**
+ * Converts a page's HTML to Markdown. The content of the page decides how long that takes, so use it only through
+ * MarkdownPool.
+ */
 import type TurndownService from "turndown";
 import { markdownWriter } from "./markdown-rules.ts";
 import { parsePage } from "./parse-page.ts";
 import { shapePage } from "./shape-page.ts";
 
-/** Length of the HTML: the kept bytes of a page, each at most one character. */
+/**
+ * Maximum characters of the HTML. It equals the byte limit of a stored page, because a byte is at most one character.
+ */
 export const MARKDOWN_HTML_CHARS_MAX = 10 * 1024 * 1024;
 
 export interface MarkdownPage {
@@ -23,15 +28,15 @@ const WRITER = markdownWriter();
 export function markdown({ html, baseUrl, title, isScripted = false }: MarkdownPage): string {
   const root = parsePage(html.slice(0, MARKDOWN_HTML_CHARS_MAX), { isScripted });
   shapePage(root, { baseUrl, isScripted });
-  // Turndown uses no other DOM members than those of PageNode.
+  // Safe: Turndown uses only DOM members that PageNode has.
   const body = WRITER.turndown(root as unknown as TurndownService.Node);
   const text = title === undefined ? body : `---\ntitle: ${yamlText(title)}\n---\n\n${body}`;
   return `${text.trimEnd()}\n`.toWellFormed();
 }
 
 /**
- * Quotes a text as a YAML scalar. It takes JSON's escapes, and needs some more characters escaped (YAML 1.2, section
- * 5.1).
+ * Quotes a text as a YAML scalar. YAML accepts the escapes of JSON, but requires some more characters to be escaped
+ * (YAML 1.2, section 5.1).
  */
 function yamlText(text: string): string {
   const escaped = (character: string) =>

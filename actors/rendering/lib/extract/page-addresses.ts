@@ -1,4 +1,4 @@
-/** Resolves the links and images of a page, and decides what each of them is written around. */
+/** Resolves the addresses of a page's links and images, and decides which part of the page each link surrounds. */
 import { PageNode, TEXT } from "./page-node.ts";
 
 /** The properties of a page that shape its output: the base of its links, and whether its scripts ran. */
@@ -9,13 +9,16 @@ export interface Shaping {
 
 /** The surroundings of an element. */
 export interface Place extends Shaping {
-  /** The element is in a cell of a Markdown table, which is one line. */
+  /** Whether the element is in a cell of a Markdown table. Such a cell is a single line. */
   inCell: boolean;
-  /** The element is in a heading or the term of a definition, where permalinks stand. */
+  /** Whether the element is in a heading, a caption or the term of a definition, where permalinks occur. */
   inHeading: boolean;
 }
 
-/** Scripts are no links. What cannot be resolved is nobody's address, so its text is enough. */
+/**
+ * Returns the absolute address of a link; undefined for scripts and for addresses that cannot be resolved. Only the
+ * text of such links is written.
+ */
 export function absoluteLink(href: string | null, baseUrl: string): string | undefined {
   const url = href === null ? null : URL.parse(href, baseUrl);
   return url === null || /^(?:javascript|data|blob):$/.test(url.protocol) ? undefined : url.href;
@@ -45,7 +48,7 @@ export function shapeLink(node: PageNode, { baseUrl, inHeading }: Place): void {
   if (node.find(isBlock) !== undefined) linkWithin(node);
 }
 
-/** An address of the place where it stands, shown as a mark only. */
+/** Whether the link is a permalink: an address of its own position, shown only as a mark such as ¶. */
 function isPermalink(node: PageNode, href: string, inHeading: boolean): boolean {
   if (!href.includes("#") || node.find((inner) => inner.tagName === "img") !== undefined)
     return false;
@@ -55,7 +58,10 @@ function isPermalink(node: PageNode, href: string, inHeading: boolean): boolean 
     : /^[\s\u200b]*[¶§🔗][\s\u200b]*$/u.test(text);
 }
 
-/** A link cannot hold blocks: its first heading is linked, or else the first block that has text. */
+/**
+ * Moves a link that contains blocks, because a Markdown link cannot contain blocks. Its first heading becomes the
+ * link, or else the first block that has text.
+ */
 function linkWithin(node: PageNode): void {
   const isLeaf = (inner: PageNode) =>
     isBlock(inner) &&
@@ -73,7 +79,7 @@ function linkWithin(node: PageNode): void {
 const isShown = (node: PageNode) =>
   node.textContent.trim() !== "" || node.find((inner) => inner.tagName === "img") !== undefined;
 
-/** "!" before a link would make it an image. */
+/** Escapes "!" before a link, which would otherwise become an image. */
 function escapeMarkBefore(node: PageNode): void {
   const before = node.previousSibling;
   if (before?.nodeType !== TEXT || !before.data.endsWith("!")) return;
@@ -84,7 +90,10 @@ function escapeMarkBefore(node: PageNode): void {
   node.parentNode?.insertBefore(mark, node);
 }
 
-/** Takes the address that a script would load later where the one in place is missing, or a placeholder. */
+/**
+ * Sets the address of an image. If `src` is missing or only a placeholder, uses the address that a script would load
+ * later.
+ */
 export function shapeImage(node: PageNode, { baseUrl }: Place): void {
   const found = imageSources(node)
     .map((source) => absoluteLink(source, baseUrl))
@@ -100,7 +109,7 @@ function imageSources(node: PageNode): string[] {
       names.map((name) => largestOf(source.getAttribute(name))),
     );
   const own = node.getAttribute("src");
-  // An image with addresses for a script shows a placeholder in `src`.
+  // If an image has addresses for a script, its `src` is a placeholder, so the addresses for the script come first.
   const lazySets = setsOf("data-srcset", "data-lazy-srcset");
   const all = [...later, ...lazySets, ...(own === null ? [] : [own]), ...setsOf("srcset")];
   return all.filter((source) => source !== undefined && source.trim() !== "") as string[];
@@ -112,7 +121,7 @@ function pictureSources(node: PageNode): PageNode[] {
   return picture.childNodes.filter(({ tagName }) => tagName === "source");
 }
 
-/** The candidate of a `srcset` with the largest width or density. */
+/** Returns the candidate of a `srcset` with the largest width or density. */
 function largestOf(set: string | null): string | undefined {
   let largest: { address: string; size: number } | undefined;
   for (const [, address = "", size] of (set ?? "").matchAll(

@@ -2,11 +2,13 @@
 import { absoluteLink, isBlock, type Place } from "./page-addresses.ts";
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
 
-/** The text of a `pre`: lines that are elements of their own end with a line break, as browsers show them. */
+/**
+ * Returns the text of a `pre`. If a line is a separate element, a line break is added after it, as browsers show it.
+ */
 export function preText(pre: PageNode): string {
   const parts: string[] = [];
   let endsLine = true;
-  // A block begins and ends a line. The break is written only before more text.
+  // A block begins and ends a line. Its line break is written only if more text follows.
   let breaksNext = false;
   read(pre);
   return parts.join("").replace(/\r\n?/g, "\n");
@@ -43,7 +45,10 @@ function isLine(node: PageNode): boolean {
   );
 }
 
-/** Inline code is text only. Where it holds links, each of them becomes a link around its part of the code. */
+/**
+ * Converts inline code to text only, as Markdown requires. If the code contains links, each one becomes a link around
+ * its part of the code.
+ */
 export function splitCode(code: PageNode, { baseUrl }: Place): void {
   const isLink = (node: PageNode) =>
     node.tagName === "a" && absoluteLink(node.getAttribute("href"), baseUrl) !== undefined;

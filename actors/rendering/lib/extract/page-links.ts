@@ -10,13 +10,16 @@ export interface PageLinks {
   title?: string;
   /** Base of relative addresses: the page's own address, or its `<base href>`. */
   base: string;
-  /** Absolute http and https addresses without fragments, once each, in the page's order; at most PAGE_LINKS_MAX. */
+  /**
+   * Absolute http and https addresses without fragments and duplicates, in the order of the page; at most
+   * PAGE_LINKS_MAX.
+   */
   links: string[];
   /** The page has more links. */
   truncated: boolean;
-  /** `<meta name=robots>` for all crawlers or for ours. */
+  /** Whether `<meta name=robots>`, or the meta element for our crawler, says nofollow. */
   nofollow: boolean;
-  /** The page asks there not to be indexed. */
+  /** Set if the robots meta element, or the one for our crawler, says noindex. */
   noindex?: true;
   /** The content of the first `<meta http-equiv=refresh>`. */
   refresh?: string;
@@ -30,8 +33,8 @@ interface PageReader {
 }
 
 /**
- * Reads a page in one pass over its tokens. It builds no tree and keeps no open elements, so the time is linear for
- * every markup. Links with rel=nofollow are left out; the caller obeys the nofollow of the page.
+ * Reads a page in one pass over its tokens. It builds no tree and does not track open elements, so its time is linear
+ * for any markup. Links with rel=nofollow are omitted; the caller must obey the nofollow of the page.
  */
 export function pageLinks(html: string, reader: PageReader): PageLinks {
   const collector = new LinkCollector(html, reader);
@@ -45,7 +48,9 @@ export function pageLinks(html: string, reader: PageReader): PageLinks {
 const ELEMENTS = new Set(["a", "area", "base", "meta"]);
 const ATTRIBUTES = new Set(["href", "rel", "name", "content", "http-equiv"]);
 const LONGEST_NAME = 10;
-/** First letters of the names that are read, the title and `svg` included. They exclude most elements. */
+/**
+ * First letters of the element names that are read, including `title` and `svg`. They exclude most elements quickly.
+ */
 const INITIALS = new Set(Array.from("abmnst", (letter) => letter.charCodeAt(0)));
 const LOWER_CASE = 0x20;
 /** The lengths of the names of elements whose end tags are read. */
@@ -103,7 +108,7 @@ class LinkCollector implements TokenizerCallbacks {
       this.#element = "svg";
     }
     if (name === "noscript") this.#isForScriptless = true;
-    // SVG drawings have titles of their own.
+    // SVG drawings have `title` elements too, which do not name the page.
     if (name === "title" && this.#svgs === 0 && this.#title === undefined) {
       this.#inTitle = true;
       this.#title = "";
@@ -129,7 +134,7 @@ class LinkCollector implements TokenizerCallbacks {
   }
 
   onattribend(): void {
-    // The first of repeated attributes counts.
+    // If an attribute is repeated, the first one counts.
     if (this.#attribute === "" || this.#attributes.has(this.#attribute)) return;
     this.#attributes.set(this.#attribute, this.#value);
   }
@@ -193,7 +198,7 @@ class LinkCollector implements TokenizerCallbacks {
 
   #takeMeta(attributes: ReadonlyMap<string, string>): void {
     if (attributes.get("http-equiv")?.trim().toLowerCase() === "refresh") {
-      // A refresh in noscript leads to a page about scripts.
+      // A refresh in noscript usually leads to a page that asks users to enable scripts, so it is ignored.
       if (!this.#isForScriptless) this.#refresh ??= attributes.get("content");
     }
     const name = attributes.get("name")?.trim().toLowerCase();

@@ -1,11 +1,14 @@
-/** Finds formulas and writes them as the TeX that renderers include. */
+/** Finds formulas and writes them as the TeX source that formula renderers include in the page. */
 import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { PageNode } from "./page-node.ts";
 
-/** Replaces or removes a formula or its drawing. Returns whether it did. */
+/**
+ * Replaces a formula by its TeX, or removes a second form of it. Returns whether the node was replaced or removed.
+ */
 export function shapeMath(node: PageNode): boolean {
   if (node.tagName === "script") return shapeScript(node);
-  // KaTeX contains the formula twice, and Wikipedia adds a picture for browsers without MathML.
+  // KaTeX puts the formula into the page twice, and Wikipedia adds a picture for browsers without MathML. The second
+  // form is removed.
   if (hasClass(node, /(?:^|\s)(?:katex-html|mwe-math-fallback-image-(?:inline|display))(?:\s|$)/)) {
     node.parentNode?.removeChild(node);
     return true;
@@ -25,7 +28,7 @@ export function shapeMath(node: PageNode): boolean {
   return true;
 }
 
-/** Separates numbers, names and operators: without TeX they are words. */
+/** Puts spaces between numbers, names and operators of a formula without TeX, so that they do not become one word. */
 function spaceTokens(node: PageNode): void {
   for (const child of node.childNodes) {
     if (/^m(?:i|n|o|s|text)$/.test(child.tagName)) node.insertBefore(PageNode.text(" "), child);
@@ -33,7 +36,7 @@ function spaceTokens(node: PageNode): void {
   }
 }
 
-/** MathJax 2 keeps the formula in a script of a type that browsers ignore. */
+/** Replaces a formula of MathJax 2, which stores it in a script of a type that browsers ignore. */
 function shapeScript(node: PageNode): boolean {
   const type = /^\s*math\/tex\s*(;\s*mode\s*=\s*display)?/i.exec(node.getAttribute("type") ?? "");
   if (type === null) return false;

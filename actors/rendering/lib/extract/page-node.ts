@@ -9,12 +9,12 @@ const ROOT = 11;
 type NodeKind = typeof TEXT | typeof ELEMENT | typeof OTHER | typeof ROOT;
 
 /**
- * A node of the tree. Siblings form a linked list, so removing one of a hundred thousand costs the same as one of
- * two. Turndown adds members while it writes.
+ * A node of the tree. Siblings form a linked list, so removing a node takes the same time with two or a hundred
+ * thousand siblings. Turndown adds members to the nodes while it writes.
  */
 export class PageNode {
   readonly nodeType: NodeKind;
-  /** The element's name in lower case, as the page has it. */
+  /** The name of the element as the parser delivers it: in lower case for HTML. */
   readonly tagName: string;
   /** Name that decides how the element is written. */
   nodeName: string;
@@ -28,7 +28,10 @@ export class PageNode {
   nextSibling: PageNode | null = null;
   firstChild: PageNode | null = null;
   lastChild: PageNode | null = null;
-  /** Set by Turndown, and declared so that a page of a million nodes fits its thread's memory. */
+  /**
+   * Turndown sets these members. They are declared here, so that a page of a million nodes fits into the memory of
+   * its thread.
+   */
   isBlock = false;
   isCode = false;
   isBlank = false;
@@ -73,8 +76,8 @@ export class PageNode {
   }
 
   /**
-   * The text without everything between its first and its last word, at constant cost. Turndown uses only whether
-   * there is text, and the white space at its edges.
+   * Returns the beginning of the text up to its first word, and the end from its last word. That is much cheaper than
+   * the whole text, and Turndown uses only whether there is text and the white space at its edges.
    */
   get textContent(): string {
     if (this.nodeType === TEXT) return this.data;
@@ -98,7 +101,7 @@ export class PageNode {
     }
   }
 
-  /** Returns the text from one end up to the first piece with a word. */
+  /** Returns the text from one end up to the first text node that is not blank. */
   #edge(first: "firstChild" | "lastChild", next: "nextSibling" | "previousSibling"): string {
     let text = "";
     for (let child = this[first]; child !== null; child = child[next]) {
@@ -123,13 +126,13 @@ export class PageNode {
     return this.attributes.some((attribute) => attribute.name === name);
   }
 
-  /** Turndown asks only whether there is one. */
+  /** Returns at most one element, because Turndown needs only whether there is any. */
   getElementsByTagName(nodeName: string): PageNode[] {
     const found = this.find((node) => node.nodeName === nodeName);
     return found === undefined ? [] : [found];
   }
 
-  /** The first element within this one that passes the test, in the page's order. */
+  /** Returns the first descendant element that passes the test, in the order of the page. */
   find(test: (node: PageNode) => boolean): PageNode | undefined {
     for (let child = this.firstChild; child !== null; child = child.nextSibling) {
       if (child.nodeType !== ELEMENT) continue;
@@ -139,7 +142,10 @@ export class PageNode {
     return undefined;
   }
 
-  /** Turndown writes a copy of the node it is given. The tree is made for it alone, so it gets the tree itself. */
+  /**
+   * Returns the node itself. Turndown writes a copy of its node, but this tree is built only for Turndown, so no copy
+   * is needed.
+   */
   cloneNode(): PageNode {
     return this;
   }
@@ -197,9 +203,9 @@ interface ElementName {
   upper: string;
 }
 
-/** Shared names, so that the many elements of a page do not each hold a copy. */
+/** Names that elements share, so that the many elements of a page need no copies. */
 const names = new Map<string, ElementName>();
-/** HTML, SVG and MathML have some 250 names; a page may invent any number of others. */
+/** Maximum shared names: HTML, SVG and MathML have about 250 names, but a page may invent any number of others. */
 const NAMES_MAX = 1_000;
 
 function nameOf(tagName: string): ElementName {

@@ -1,15 +1,15 @@
-/** Tells tables of values from tables that only lay a page out, and writes the former. */
+/** Distinguishes tables of data from tables that are only used for layout, and writes tables of data. */
 import { PageNode } from "./page-node.ts";
 
 /**
- * Columns that one `colspan` covers, and rows that one `rowspan` does: browsers take 1,000 and 65,534, real tables
- * stay below 100.
+ * Maximum columns of one `colspan` and rows of one `rowspan`. Browsers allow 1,000 and 65,534; in real tables the
+ * numbers are below 100.
  */
 export const MARKDOWN_SPAN_MAX = 100;
 
 /**
- * Cells of a table that lays out are blocks of the page, and a column of line numbers beside code is left out. A table
- * in a cell of another is lines of that cell.
+ * Converts the cells of a layout table to blocks of the page, and removes columns of line numbers beside code. A
+ * table inside a cell of another table becomes text of that cell.
  */
 export function shapeTable(table: PageNode, { inCell }: { inCell: boolean }): void {
   const rows = rowsOf(table);
@@ -32,7 +32,7 @@ function isLayout(table: PageNode, rows: PageNode[]): boolean {
   if (/^(?:presentation|none)$/i.test(table.getAttribute("role") ?? "")) return true;
   const has = (tagName: string) => table.find((node) => node.tagName === tagName) !== undefined;
   const isOneColumn = rows.every((row) => cellsOf(row).length < 2);
-  // Blocks of code are kept whole where nothing stands beside them.
+  // A table of one column with a block of code is only layout, so the code is kept as a block.
   if (isOneColumn && has("pre")) return true;
   const head = rows[0] === undefined ? [] : cellsOf(rows[0]);
   if (head.length > 1 && head.every(({ tagName }) => tagName === "th")) return false;
@@ -41,7 +41,9 @@ function isLayout(table: PageNode, rows: PageNode[]): boolean {
   return isOneColumn || BLOCKS.some(has);
 }
 
-/** Blocks that a line of a table would take apart: where no cell is a head, they are what the table is for. */
+/**
+ * Blocks that do not fit into one line of a table. A table with such blocks and without a header cell is only layout.
+ */
 const BLOCKS = ["pre", "ul", "ol", "dl", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6"];
 
 function rowsOf(table: PageNode): PageNode[] {
@@ -58,7 +60,7 @@ const isRow = (node: PageNode) => node.tagName === "tr";
 const cellsOf = (row: PageNode) =>
   row.childNodes.filter(({ tagName }) => tagName === "td" || tagName === "th");
 
-/** The text of a cell, which is one line: breaks between its lines and blocks are `<br>`. */
+/** Returns the content of a cell as one line, with `<br>` between its lines and blocks. */
 export function cellText(content: string): string {
   const lines = content.split("\n").map((line) => line.trim());
   return lines
@@ -67,13 +69,16 @@ export function cellText(content: string): string {
     .replaceAll("|", "\\|");
 }
 
-/** The rows of a table whose cells hold their text in `data`. Its first row is its head, as Markdown wants one. */
+/**
+ * Writes the rows of a table. The `data` of each cell contains its text. The first row becomes the header, because
+ * Markdown requires a header.
+ */
 export function writeTable(table: PageNode): string {
   const rows = gridOf(rowsOf(table));
   const head = rows.shift();
   if (head === undefined) return "";
   const columns = rows.reduce((most, row) => Math.max(most, row.length), head.length);
-  // A cell past the last column of the head is not shown, so the head has all columns.
+  // Markdown does not show cells beyond the last column of the header, so the header gets all columns.
   while (head.length < columns) head.push({ text: "", rule: "---" });
   const lines = [head.map(({ text }) => text), head.map(({ rule }) => rule)];
   for (const row of rows) lines.push(row.map(({ text }) => text));
@@ -82,12 +87,12 @@ export function writeTable(table: PageNode): string {
 
 interface Cell {
   text: string;
-  /** The cell's part of the line below the head. */
+  /** The part of the delimiter row below this cell, if the cell is in the header. */
   rule: string;
 }
 
 function gridOf(rows: PageNode[]): Cell[][] {
-  /** Rows that a cell above still covers, by column. */
+  /** Number of rows that a cell from above still covers, by column. */
   let covered = new Map<number, number>();
   const grid: Cell[][] = [];
   for (const row of rows) {

@@ -1,4 +1,4 @@
-/** Builds the tree of a page's HTML as browsers do, up to a bounded depth. */
+/** Parses a page's HTML to a tree as browsers do, but with limited depth. */
 import {
   html as htmlNames,
   Parser,
@@ -9,8 +9,8 @@ import {
 import { ELEMENT, PageNode, TEXT } from "./page-node.ts";
 
 /**
- * Elements open at once while Markdown is made: browsers keep 512 levels, real pages have fewer than 100. Tags past
- * it are ignored, their text is kept.
+ * Maximum nested elements. Browsers allow 512 levels; real pages have fewer than 100. Deeper tags are ignored, but
+ * their text is kept.
  */
 export const MARKDOWN_DEPTH_MAX = 512;
 
@@ -35,7 +35,7 @@ interface NodeTypes extends TreeAdapterTypeMap {
   documentType: PageNode;
 }
 
-/** Elements whose content is text up to their own end tag; they cannot nest. */
+/** Elements whose content is only text up to their end tag, so they cannot be nested. */
 const HOLDS_TEXT = new Set(
   "script style title textarea xmp iframe noembed noframes noscript plaintext".split(" "),
 );
@@ -44,10 +44,11 @@ const VOID = new Set(
 );
 
 /**
- * Ignores the tags of elements past the depth and keeps their text, so that no markup costs the square of its length.
+ * A parser that ignores the tags of elements below the maximum depth and keeps their text. Otherwise some markup
+ * would take time quadratic in its length.
  */
 class BoundedParser extends Parser<NodeTypes> {
-  /** Start tags ignored of each name, whose end tags are not to close an outer element. */
+  /** Number of ignored start tags, by name. Their end tags must not close an outer element. */
   readonly #ignored = new Map<string, number>();
 
   override onStartTag(token: Token.TagToken): void {

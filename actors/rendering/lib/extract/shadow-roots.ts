@@ -1,7 +1,10 @@
-/** Puts the content of a declarative shadow root where a browser shows it. */
+/** Moves the content of a declarative shadow root to the place where a browser shows it. */
 import { ELEMENT, type PageNode } from "./page-node.ts";
 
-/** The children of the host are shown in the slots of its shadow root, and nowhere else. */
+/**
+ * Replaces the children of the host by the content of its shadow root. The former children are shown only in the
+ * slots of the shadow root.
+ */
 export function composeShadow(host: PageNode): void {
   let template = host.firstChild;
   while (template !== null && !isShadowRoot(template)) template = template.nextSibling;
@@ -26,7 +29,7 @@ function collectSlots(node: PageNode, slots: PageNode[]): void {
   }
 }
 
-/** A slot that nothing is assigned to shows its own content. */
+/** Fills a slot with the nodes assigned to it. A slot without assigned nodes keeps its own content. */
 function fill(slot: PageNode, slotted: PageNode[]): void {
   const name = slot.getAttribute("name") ?? "";
   const assigned = slotted.filter(

@@ -14,13 +14,13 @@ export function shapePage(root: PageNode, shaping: Shaping): void {
   shapeChildren(root, { ...shaping, inCell: false, inHeading: false });
 }
 
-/** Elements that a browser does not show, or whose text it replaces. */
+/** Elements that a browser does not show, or shows without their text content. */
 const UNSEEN = new Set(
   `head title style template textarea iframe audio video canvas object noembed noframes datalist desc metadata
    script annotation annotation-xml`.split(/\s+/),
 );
 
-/** Names under which elements are written that Turndown does not know, or knows by another name. */
+/** Elements that Turndown does not know, with the name of a known element as which they are written. */
 const WRITTEN = new Map(
   Object.entries({
     b: "STRONG",
@@ -93,7 +93,10 @@ function shapeElement(node: PageNode, place: Place): void {
   if (EMPHASIS.has(node.nodeName)) joinEmphasis(node);
 }
 
-/** White space at the edges of inline elements is moved, so those around preformatted text become blocks. */
+/**
+ * Prepares preformatted text. Turndown moves white space at the edges of inline elements, so inline elements around
+ * preformatted text become blocks.
+ */
 function shapePre(node: PageNode, { inCell }: Place): void {
   const text = preText(node);
   if (inCell) {
@@ -132,7 +135,8 @@ function placeWithin(node: PageNode, place: Place): Place {
 const EMPHASIS = new Set(["STRONG", "EM", "DEL"]);
 
 /**
- * Joins adjacent or nested emphasis such as `<b>a</b><b>b</b>`. Written apart their marks would read as other marks.
+ * Joins adjacent or nested emphasis such as `<b>a</b><b>b</b>`. Written separately, the marks would touch and be read
+ * as other marks.
  */
 function joinEmphasis(node: PageNode): void {
   const previous = node.previousSibling;
@@ -148,7 +152,10 @@ function joinEmphasis(node: PageNode): void {
 
 const INLINE = new Set(["SPAN", "A", "STRONG", "EM", "DEL", "FONT", "SMALL", "U", "INS"]);
 
-/** Makes a task of a list item that begins with a checkbox. Other fields have no text. */
+/**
+ * Converts a list item that begins with a checkbox to a task. Other input fields are removed, because they have no
+ * text.
+ */
 function shapeInput(node: PageNode): void {
   if (node.getAttribute("type")?.toLowerCase() !== "checkbox") {
     node.parentNode?.removeChild(node);

@@ -1,6 +1,6 @@
 /**
- * Converts Markdown to a whole page, with a style that prints well. The Markdown and the HTML in it belong to the
- * client.
+ * Converts Markdown to a complete page, with a style that prints well. The Markdown and the HTML in it come from the
+ * client and are untrusted.
  */
 import { Marked, type Tokens } from "marked";
 
@@ -47,7 +47,7 @@ class MarkdownPage {
     return marked.parse(markdown, { async: false });
   }
 
-  /** Returns the anchor name of a heading for links in the document, as GitHub makes it. */
+  /** Returns the anchor name of a heading, built as GitHub does, for links within the document. */
   #idOf(text: string): string {
     const name = text
       .toLowerCase()
@@ -60,7 +60,7 @@ class MarkdownPage {
   }
 }
 
-/** Reads single lines `name: value`. Front matter needs no other YAML for these properties. */
+/** Reads front matter in single lines `name: value`. These properties need no other YAML syntax. */
 function propertiesOf(lines: string): Map<string, string> {
   const pairs = lines.split(/\r?\n/).flatMap((line): [string, string][] => {
     const [, name = "", value = ""] = /^([A-Za-z]+):[ \t]+(\S.*)$/.exec(line) ?? [];

@@ -1,6 +1,6 @@
-/** The media types of files by extension. A browser guesses other types from the bytes. */
+/** Media types of files, by file extension. Browsers detect other types from the bytes. */
 
-/** Types of text, whose bytes may be UTF-8. */
+/** Types of text files, which may be encoded in UTF-8. */
 const TEXT: Record<string, string> = {
   html: "text/html",
   htm: "text/html",
@@ -43,7 +43,7 @@ const BINARY: Record<string, string> = {
 export function mediaTypeOf(name: string, isUtf8: () => boolean): string | undefined {
   const end = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
   const text = Object.hasOwn(TEXT, end) ? TEXT[end] : undefined;
-  // The text itself names other encodings, or begins with a byte order mark.
+  // Bytes that are not UTF-8 get no charset: the text itself names its encoding, or begins with a byte order mark.
   if (text !== undefined) return isUtf8() ? `${text}; charset=utf-8` : text;
   return Object.hasOwn(BINARY, end) ? BINARY[end] : undefined;
 }

@@ -6,16 +6,22 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 
-/** Time and memory of one document. A guide of 1 MB takes 0.3 s and some 100 MB with its thread. */
+/**
+ * Timeout and memory limit for one document. A guide of 1 MB takes 0.3 s, and about 100 MB of memory including its
+ * thread.
+ */
 export const MARKDOWN_PAGE_MS = 15_000;
 const MARKDOWN_PAGE_HEAP_MIB_MAX = 512;
-/** Documents of one process at a time: together they take as much memory as one join of PDFs. */
+/**
+ * Maximum documents that one process converts at the same time. Together they use as much memory as one joining of
+ * PDFs.
+ */
 export const MARKDOWN_PAGES_AT_ONCE_MAX = 2;
 
-/** The places of documents in this process. */
+/** Limits the conversions in this process. */
 export const markdownPlaces = new Semaphore(MARKDOWN_PAGES_AT_ONCE_MAX);
 
-/** Resolves to the HTML of the page. Its time counts from when it has a place. */
+/** Resolves to the HTML of the page. The timeout starts when the conversion may begin. */
 export async function renderMarkdown(
   markdown: string,
   { signal, clock, ms = MARKDOWN_PAGE_MS }: { signal: AbortSignal; clock: Clock; ms?: number },

@@ -5,10 +5,12 @@ import type { PageFile } from "../../../../schemas/rendering/http/page-files.ts"
 import type { LocalSite } from "../../../egress/egress-proxy.ts";
 import { mediaTypeOf } from "./media-types.ts";
 
-/** A name below localhost is a secure context, as a file on a disk is, and exists on no network. */
+/**
+ * The host of the files. A name below localhost is a secure context, as a local file is, and it exists on no network.
+ */
 export const FILES_HOST = "files.trunkline.localhost";
 
-/** Prevents pages of other origins within the document from reading or embedding its files. */
+/** Headers that prevent frames of other origins within the document from reading or embedding its files. */
 const OF_THIS_ORIGIN = {
   "Cross-Origin-Resource-Policy": "same-origin",
   "X-Frame-Options": "SAMEORIGIN",
@@ -17,12 +19,15 @@ const OF_THIS_ORIGIN = {
 export class ServedFiles implements LocalSite {
   readonly host = FILES_HOST;
   readonly #files: ReadonlyMap<string, PageFile>;
-  /** Decoded bytes of the files that the page has requested, because each of many sources requests only a few. */
+  /**
+   * Decoded bytes of the files that the page has requested. Files are decoded only on request, because each of many
+   * source documents requests only a few of them.
+   */
   readonly #decoded = new Map<string, Buffer>();
-  /** Pages that were made from files, by file name. */
+  /** Pages that were generated from files, by file name. */
   readonly #pages: ReadonlyMap<string, string>;
 
-  /** `pages` holds the HTML for files that a browser does not show as documents. */
+  /** `pages` contains the HTML for files that a browser cannot show as documents, such as Markdown. */
   constructor(files: readonly PageFile[], pages: ReadonlyMap<string, string> = new Map()) {
     this.#files = new Map(files.map((file) => [file.name, file]));
     this.#pages = pages;
@@ -69,7 +74,7 @@ function nameOf(pathname: string): string {
   try {
     return decodeURIComponent(path.slice(1)).normalize();
   } catch {
-    // No file name contains a lone %, but a browser may send one.
+    // No file name contains a single %, but a browser may send one in a path.
     return path.slice(1);
   }
 }
@@ -79,7 +84,7 @@ interface Content {
   bytes: Buffer;
 }
 
-/** Answers a request for one range, because media players seek. */
+/** Answers with the bytes, or with the one range that the request names, because media players seek. */
 function answerBytes(response: ServerResponse, range: string | undefined, content: Content): void {
   const { type, bytes } = content;
   const fields = { ...OF_THIS_ORIGIN, ...(type && { "Content-Type": type }) };

@@ -27,7 +27,7 @@ describe("frame link", () => {
     await Promise.all(buses.map((bus) => bus.close()));
   });
 
-  /** The side with this number, 0 or 1. */
+  /** Creates the side with this number, 0 or 1. */
   function side(number: number, options: Partial<FrameLinkOptions> = {}) {
     const bus = buses[number];
     if (!bus) throw new Error("no bus");

@@ -1,22 +1,21 @@
 /**
- * A two-way link between two processes for frames of any size: in order, bounded by the reader's pace, and broken as a
- * whole where anything of it is lost.
- *
- * Each message on the bus holds a piece of one frame and its number, and is answered once its frame was taken. So the
- * sender knows how much is under way, and notices a lost message or a dead reader.
+ * A two-way link between two processes for frames of any size. Frames arrive in order, the reader limits the pace,
+ * and if any message is lost, the whole link ends. Each message on the bus contains a numbered piece of one frame,
+ * and the receiver responds to it after it has processed the frame. So the sender knows how many bytes are
+ * unprocessed, and notices a lost message or a dead receiver.
  */
 import type { Bus, BusRequest } from "../../../runtime/bus/bus.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
-/** Bytes of one piece: half of what a message may have, so that other traffic gets between them. */
+/** Bytes of one piece: half the size limit of a message, so that other messages can be sent between the pieces. */
 export const LINK_PIECE_BYTES = 512 * 1024;
-/** Bytes that are sent and not yet taken. */
+/** Maximum bytes that are sent but not yet processed by the receiver. */
 const LINK_WINDOW_BYTES = 4 * 1024 * 1024;
-/** Messages that are sent and not yet taken. */
+/** Maximum messages that are sent but not yet processed by the receiver. */
 const LINK_WINDOW_MESSAGES = 256;
-/** A reader that takes nothing for this long is gone, or too slow for the frames it gets. */
+/** If the receiver processes nothing for this time, it is dead, or too slow for the frames it gets. */
 const LINK_TAKE_MS = 30_000;
-/** How often a silent link asks whether the other side is there. */
+/** Interval after which a silent link checks whether the other side is alive. */
 const LINK_PING_MS = 3_000;
 const HEADER_BYTES = 7;
 
@@ -30,9 +29,9 @@ export interface FrameLinkOptions {
   sendTo: string;
   /** The largest frame that the other side may send. */
   frameBytesMax: number;
-  /** Takes one frame; the next comes when this has resolved. */
+  /** Processes one frame. The next frame is delivered when the promise has resolved. */
   take(frame: Buffer): void | Promise<void>;
-  /** Called once, when nothing more will come. `by` is the side that ended it. */
+  /** Called once, when no more frames will arrive. `by` names the side that ended the link. */
   ended(how: { by: "us" | "other" | "fault"; reason: string }): void;
   /** Defaults to LINK_PING_MS and LINK_TAKE_MS. */
   pingMs?: number;
@@ -43,7 +42,7 @@ export class FrameLink {
   readonly #options: FrameLinkOptions;
   readonly #subscription: { unsubscribe(): void };
   readonly #over = new AbortController();
-  /** Pieces that wait for room in the window. */
+  /** Pieces that wait until the limits of unprocessed bytes and messages allow sending them. */
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #underWay = 0;
@@ -67,7 +66,7 @@ export class FrameLink {
     void this.#ping();
   }
 
-  /** Bytes that the other side has not taken yet. */
+  /** Bytes that the receiver has not processed yet, including those that are not sent yet. */
   get unsentBytes(): number {
     return this.#waitingBytes + this.#underWayBytes;
   }
@@ -84,12 +83,12 @@ export class FrameLink {
     this.#sendAll();
   }
 
-  /** Resolves when at most this many bytes are unsent, or the link has ended. */
+  /** Resolves when the receiver has processed all but at most `bytesMax` bytes, or when the link has ended. */
   async drained(bytesMax: number): Promise<void> {
     while (this.unsentBytes > bytesMax && !this.#over.signal.aborted) await this.#room.promise;
   }
 
-  /** Ends the link after the frames that were sent before, with a reason for the other side. */
+  /** Ends the link after all frames that were sent before, and sends a reason to the other side. */
   end(reason: string): void {
     if (this.#over.signal.aborted) return;
     this.#queue(KINDS.end, Buffer.from(reason));
@@ -170,7 +169,8 @@ export class FrameLink {
     }
     this.#parts.push(piece);
     if (kind === KINDS.more) {
-      // Not before the frame ahead was taken: otherwise a fast sender would fill the memory with whole frames.
+      // Respond only after the previous frame was processed. Otherwise a fast sender would fill the memory with
+      // complete frames.
       void this.#taking.then(() => message.respond());
       return;
     }
@@ -190,7 +190,10 @@ export class FrameLink {
     }
   }
 
-  /** A process that was killed leaves its subject, so a request to it fails at once. */
+  /**
+   * Pings the other side while the link is silent. If its process was killed, its subscription is gone, so the
+   * request fails immediately.
+   */
   async #ping(): Promise<void> {
     const { clock, pingMs = LINK_PING_MS } = this.#options;
     for (;;) {

@@ -16,7 +16,7 @@ export interface PdfPage {
   page: PDFDict;
 }
 
-/** One part as objects of the joined PDF. */
+/** One part, after its objects were copied into the joined PDF. */
 export interface JoinedPart {
   catalog: PDFDict;
   pages: readonly PdfPage[];
@@ -24,14 +24,16 @@ export interface JoinedPart {
   address: string | undefined;
 }
 
-/** Resolves to the catalog and the pages, in order, as objects of the context. */
+/**
+ * Copies the PDF into the context. Resolves to its catalog and its pages in order, both as objects of the context.
+ */
 export async function adoptPdf(
   context: PDFContext,
   pdf: Uint8Array,
 ): Promise<{ catalog: PDFDict; pages: PdfPage[] }> {
   const source = await PDFParser.forBytesWithOptions(pdf, Number.POSITIVE_INFINITY).parseDocument();
   const offset = context.largestObjectNumber;
-  // Copies objects one by one: a recursive copy would be as deep as a list of bookmarks is long.
+  // Copies objects one by one. A recursive copy of a long list of bookmarks would exceed the stack.
   for (const [{ objectNumber }, object] of source.enumerateIndirectObjects()) {
     const ref = PDFRef.of(objectNumber + offset);
     context.assign(ref, adopted(object, { context, offset }));

@@ -1,6 +1,6 @@
 /**
- * Joins several PDFs of Chromium into one. It copies their pages, tags, outlines and named destinations unchanged, and
- * creates only the roots anew, so that no part loses content.
+ * Joins several PDFs of Chromium to one. It copies their pages, tags, outlines and named destinations unchanged. Only
+ * the root objects are created anew, so no part loses content.
  */
 import {
   PDFArray,

@@ -1,4 +1,4 @@
-/** Joins PDFs on a thread of its own: large ones take seconds and hundreds of megabytes. */
+/** Joins PDFs on a separate thread, because large PDFs take seconds and hundreds of megabytes. */
 import { Worker } from "node:worker_threads";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";
@@ -14,10 +14,13 @@ import type { PdfOverlay } from "./stamp-pages.ts";
  * than 250 MiB for both.
  */
 const JOIN_HEAP_MIB_MAX = 1_024;
-/** Joins of one process at a time: with their parts, two may take as much memory as two renderers. */
+/**
+ * Maximum joins that one process runs at the same time. With their parts, two may use as much memory as two
+ * renderers.
+ */
 export const JOINS_AT_ONCE_MAX = 2;
 
-/** The places of joins in this process. */
+/** Limits the joins in this process. */
 export const joinPlaces = new Semaphore(JOINS_AT_ONCE_MAX);
 
 interface JoinerParts {
@@ -33,7 +36,7 @@ export class PdfJoiner implements AsyncDisposable {
   /** Rejects when the thread has ended. */
   readonly #lost: Promise<never>;
 
-  /** Starts a thread once there is a place for it. The signal gives the work up. */
+  /** Starts a thread as soon as the limit of parallel joins allows it. The signal cancels the wait and the work. */
   static async open(
     signal: AbortSignal,
     { heapMibMax = JOIN_HEAP_MIB_MAX } = {},
@@ -55,7 +58,8 @@ export class PdfJoiner implements AsyncDisposable {
     const { promise, reject } = Promise.withResolvers<never>();
     this.#worker.on("error", (error: Error) => reject(isTooMuch(error) ? tooLarge() : error));
     this.#lost = promise;
-    // The waiting step rejects with this error. Between two steps, no caller waits.
+    // The step that is waiting rejects with this error. Between two steps no caller waits, so an unhandled rejection
+    // must be prevented.
     promise.catch(() => {});
   }
 

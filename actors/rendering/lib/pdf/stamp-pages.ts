@@ -1,4 +1,4 @@
-/** Draws pages of one PDF over the pages of another: header and footer that number the pages of all parts. */
+/** Draws pages of one PDF over the pages of another: headers and footers that number the pages of all parts. */
 import {
   PDFArray,
   type PDFContext,
@@ -15,7 +15,7 @@ export interface PdfOverlay {
   firstPage: number;
 }
 
-/** Resource name of the overlay in a page. Chromium's names have a letter and a number. */
+/** Name of the overlay among a page's resources. Chromium's own names are a letter and a number, so they differ. */
 const OVERLAY = "TrunklineOverlay";
 /** Marks header and footer as artifacts, which assistive technology does not read (ISO 32000-1, 14.8.2.2). */
 const DRAW = `Q q\n/Artifact <</Type /Pagination>> BDC\n/${OVERLAY} Do\nEMC\nQ\n`;
@@ -51,7 +51,7 @@ function stamp(page: PDFDict, { save, draw, form }: Record<"save" | "draw" | "fo
   resources.set(PDFName.of("XObject"), drawn);
 }
 
-/** A page as a picture that other pages draw. */
+/** Converts a page to a form that other pages can draw. */
 function formOf(context: PDFContext, page: PDFDict): PDFRef {
   const contents = page.lookup(PDFName.of("Contents"));
   if (!(contents instanceof PDFRawStream)) throw new Error("an overlay has no single content");

@@ -1,8 +1,11 @@
-/** Holds the requests of a session to the hosts that its maker allowed. */
+/** Allows the requests of a session only to the hosts that the creator of the session listed. */
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import { refused } from "../../../egress/resolver.ts";
 
-/** A guard that connects only to hosts of these patterns: an exact host, or one `*` for any characters. */
+/**
+ * Returns a guard that connects only to hosts of these patterns. A pattern is an exact host, or contains one `*` for
+ * any characters.
+ */
 export function onlyDomains(guard: EgressGuard, patterns: readonly string[]): EgressGuard {
   return {
     async connect(target, options) {

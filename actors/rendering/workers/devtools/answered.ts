@@ -1,10 +1,12 @@
-/** Answers a request of a gateway: what it refuses crosses the bus as a refusal. */
+/** Answers a request of a gateway. An `ActorError` is sent over the bus as a refusal. */
 import type { z } from "zod";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { parseJson } from "../../../../schemas/parse-json.ts";
 import type { WorkerAnswer } from "../../../../schemas/rendering/devtools-worker.ts";
 
-/** Rejects for faults, which are logged by the caller and are no answer. */
+/**
+ * Returns the reply or the refusal as JSON. Rejects for all other errors: the caller logs them and sends no response.
+ */
 export async function answered<S extends z.ZodType>(
   schema: S,
   payload: string,

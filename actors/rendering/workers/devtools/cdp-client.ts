@@ -1,4 +1,6 @@
-/** One client of a session's browser: what it sends passes the filter, and it sees only its own sessions. */
+/**
+ * One client of a session's browser. Its commands pass the filter, and it receives only messages of its own sessions.
+ */
 import {
   DEVTOOLS_ATTACHED_MAX,
   DEVTOOLS_COMMANDS_MAX,
@@ -21,16 +23,21 @@ interface CdpClientParts {
 
 export class CdpClient {
   readonly #parts: CdpClientParts;
-  /** The session of the client's connection itself. Its messages carry no id for the client. */
+  /**
+   * The DevTools session of the client's connection itself. The client receives messages of this session without a
+   * session id.
+   */
   readonly #base: string;
-  /** The sessions that the client opened through it. */
+  /** The DevTools sessions that the client opened over this connection. */
   readonly #attached = new Set<string>();
-  /** Handles of streams that the client has not closed, such as of a PDF: each is a file of the browser. */
+  /**
+   * Handles of streams that the client has not closed, for example of a PDF. Each stream is a file of the browser.
+   */
   readonly #streams = new Set<string>();
   #waiting = 0;
   #hasLeft = false;
 
-  /** Connects to the browser, or to one target. Rejects with CdpError where there is no such target. */
+  /** Connects to the browser, or to one target. Rejects with CdpError if the target does not exist. */
   static async connect(parts: CdpClientParts, targetId?: string): Promise<CdpClient> {
     const { router } = parts.browser;
     const attached =
@@ -101,7 +108,8 @@ export class CdpClient {
     this.#waiting += 1;
     const settle = (answer: CdpMessage) => {
       this.#waiting -= 1;
-      // Chromium sends no event before the answer where a client attaches to the browser itself.
+      // When a client attaches to the browser itself, Chromium sends no event before the response. So the new session
+      // is recorded here.
       const made = ATTACHING.has(method) ? answer.result?.sessionId : undefined;
       if (typeof made === "string") this.#attach(made);
       this.#noteStream(answer.result?.stream);
@@ -138,7 +146,8 @@ export class CdpClient {
     }
     if (method?.startsWith("Target.") && this.#parts.browser.hides(message)) return;
     if (method === "Target.detachedFromTarget" && typeof params.sessionId === "string") {
-      // The client has not seen the attachment to a page of ours, so it sees no end of it.
+      // The client was not notified when it was attached to an internal page, so it is not notified of the detachment
+      // either.
       if (!this.#attached.delete(params.sessionId)) return;
       this.#parts.browser.router.disown(params.sessionId);
     }
@@ -159,7 +168,10 @@ export class CdpClient {
     this.#parts.browser.router.own(sessionId, (message) => this.#receive(message));
   }
 
-  /** A client that attaches to all pages is attached to one of ours too, which must not wait for it. */
+  /**
+   * Detaches from an internal page. A client that attaches to all pages is attached to internal pages too, and these
+   * must not wait for a debugger.
+   */
   #letGo(sessionId: string, parent: string | undefined): void {
     const { router } = this.#parts.browser;
     router.send({ method: "Runtime.runIfWaitingForDebugger", params: {}, sessionId }, () => {});

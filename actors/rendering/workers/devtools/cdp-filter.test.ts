@@ -8,9 +8,12 @@ interface Protocol {
 }
 const require = createRequire(import.meta.url);
 
-/** Words in names of parameters that may reach beyond a page. */
+/** Words in parameter names which suggest that a command may reach beyond a page. */
 const SUSPICIOUS = /path|file|folder|proxy|host|download|url$|process|perfetto|locations/i;
-/** Offered commands with such a parameter. Each was read: it is checked, or acts on pages alone. */
+/**
+ * Offered commands with such a parameter. Each command was reviewed: its parameter is checked, or the command acts
+ * only on pages.
+ */
 const REVIEWED = [
   ...of("Browser", "setDownloadBehavior"),
   ...of("CacheStorage", "requestCachedResponse requestEntries"),

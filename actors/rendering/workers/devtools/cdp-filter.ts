@@ -19,10 +19,10 @@ import { isOffered, REFUSED_COMMANDS } from "../../../../schemas/rendering/devto
 import { isObject, type Json } from "./cdp-message.ts";
 
 export type Verdict =
-  /** Goes to the browser, with these parameters. */
+  /** The command is sent to the browser with these parameters. */
   | { forward: Json }
   | { refuse: string }
-  /** A context gets the session's proxy before the client hears of it. */
+  /** A context is created. It gets the session's proxy before the client learns of the context. */
   | { createContext: Json }
   /** The client ends its session. */
   | { end: true };
@@ -37,12 +37,15 @@ const READ_ONLY: ReadonlySet<string> = new Set([
 
 const FILES = "a session reads and writes no files of its machine";
 
-/** Schemes of addresses that a page may be sent to. */
+/** Schemes of addresses to which a page may navigate. */
 const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "about:", "data:", "blob:"]);
-/** Schemes that show the machine or the browser itself. No target of a session may ever have one. */
+/**
+ * Schemes that show files of the machine or pages of the browser itself. No target of a session may ever have such an
+ * address.
+ */
 const FORBIDDEN_SCHEMES = /^(?:file|filesystem|chrome|devtools|view-source|chrome-untrusted):/i;
 
-/** Decides about one command of a client. */
+/** Decides whether a command of a client is forwarded, changed or refused. */
 export function judge(method: string, params: Json, { isReadOnly = false } = {}): Verdict {
   if (isReadOnly && !READ_ONLY.has(method)) {
     return { refuse: `Cannot send ${method}: this address only shows the page` };
@@ -55,17 +58,17 @@ export function judge(method: string, params: Json, { isReadOnly = false } = {})
   return CHECKS[method]?.(params) ?? { forward: params };
 }
 
-/** Whether a target with this address must not exist. */
+/** Whether a target with this address is forbidden in sessions. */
 export const isForbiddenAddress = (url: string): boolean => FORBIDDEN_SCHEMES.test(url);
 
-/** The address as the browser is to read it; undefined where it must not open it. */
+/** Returns the normalised address; undefined if the browser must not open it. */
 export function openableAddress(url: unknown): string | undefined {
   if (url === "") return "";
   const parsed = typeof url === "string" ? URL.parse(url) : null;
   return parsed && SCHEMES.has(parsed.protocol) ? parsed.href : undefined;
 }
 
-/** Commands whose parameters decide. */
+/** Checks of commands whose permission depends on their parameters. */
 const CHECKS: Readonly<Record<string, (params: Json) => Verdict | undefined>> = {
   "Browser.close": () => ({ end: true }),
   "Browser.setDownloadBehavior": withoutDownloads,
@@ -88,7 +91,10 @@ const CHECKS: Readonly<Record<string, (params: Json) => Verdict | undefined>> = 
       : { refuse: "Cannot send Tracing.start with perfettoConfig: expected traceConfig" },
 };
 
-/** Clients set how they want downloads, some before all else. Downloads stay off, whatever they say. */
+/**
+ * Replaces the requested download behaviour by "deny". Clients set the behaviour, some of them as their first
+ * command, but downloads always stay off.
+ */
 function withoutDownloads({ browserContextId, eventsEnabled }: Json): Verdict {
   return {
     forward: {
@@ -106,7 +112,10 @@ function withAddress(method: string, params: Json): Verdict {
   return { refuse: `Cannot send ${method}: expected a url of one of the schemes ${schemes}` };
 }
 
-/** In the older form, commands to a target travel as text inside another command. */
+/**
+ * Refuses attachments without `flatten`. In that older form, commands to a target are sent as text inside another
+ * command, where the filter cannot read them.
+ */
 function flattened(method: string) {
   return ({ flatten, autoAttach }: Json): Verdict | undefined =>
     flatten === true || autoAttach === false
@@ -114,7 +123,7 @@ function flattened(method: string) {
       : { refuse: `Cannot send ${method}: expected flatten: true` };
 }
 
-/** Fields that would take a context's requests past the guard. */
+/** Fields with which requests of a context would bypass the guard. */
 const NETWORK_FIELDS = ["proxyServer", "proxyBypassList", "originsWithUniversalNetworkAccess"];
 
 function contextWithoutProxy(params: Json): Verdict {

@@ -9,7 +9,7 @@ export interface CdpCommand {
   sessionId?: string | undefined;
 }
 
-/** An answer or an event of the browser. */
+/** A response or an event of the browser. */
 export interface CdpMessage {
   id?: number;
   method?: string;
@@ -23,8 +23,8 @@ export interface CdpMessage {
 const ID_MAX = 2 ** 31 - 1;
 
 /**
- * Reads a command of a client, or says what is wrong with it. Only the known fields are taken over, so the browser
- * never reads a text that this process did not write.
+ * Reads a command of a client, or returns a description of its fault. Only known fields are copied, so the browser
+ * never reads JSON that this process did not write.
  */
 export function readCommand(text: string): CdpCommand | { error: string; id?: number } {
   let value: unknown;

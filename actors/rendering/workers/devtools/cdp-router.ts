@@ -1,6 +1,6 @@
 /**
- * Shares the one pipe to a browser between its clients and ourselves: every command gets an id of its own, and every
- * event goes to the owner of its session.
+ * Shares the one pipe to a browser between its clients and our own code. Every command gets a unique id, and every
+ * event is delivered to the owner of its session.
  */
 import type { PipeTransport } from "../../lib/browser/pipe-transport.ts";
 import { CDP_ERRORS, type CdpMessage, type Json } from "./cdp-message.ts";
@@ -12,7 +12,7 @@ interface Outgoing {
 }
 
 export class CdpRouter {
-  /** Receives events of the browser that belong to no session: they are ours. */
+  /** Receives events of the browser that belong to no session. Only our own code handles them. */
   onEvent: (method: string, params: Json) => void = () => {};
   readonly #transport: PipeTransport;
   readonly #waiting = new Map<number, (answer: CdpMessage) => void>();
@@ -33,7 +33,7 @@ export class CdpRouter {
     this.#transport.send(JSON.stringify({ id, method, params, sessionId }));
   }
 
-  /** Sends a command of our own. Rejects with the browser's error. */
+  /** Sends a command of our own code. Rejects with the browser's error. */
   call(method: string, params: Json = {}, sessionId?: string): Promise<Json> {
     return new Promise((resolve, reject) => {
       this.send({ method, params, sessionId }, ({ error, result = {} }) => {
@@ -43,7 +43,7 @@ export class CdpRouter {
     });
   }
 
-  /** The messages of this session go to `owner` from now on. */
+  /** From now on, messages of this session are delivered to `owner`. */
   own(sessionId: string, owner: (message: CdpMessage) => void): void {
     this.#owners.set(sessionId, owner);
   }
@@ -72,5 +72,5 @@ export class CdpRouter {
   }
 }
 
-/** The browser's refusal of a command of ours. */
+/** The browser's refusal of a command of our own code. */
 export class CdpError extends Error {}

@@ -155,7 +155,7 @@ describe("DevTools session in its worker", function () {
     expect(all.slice(1).every(({ answer }) => "reply" in answer)).to.equal(true);
     const past = await connect(99);
     expect(past.answer.refusal.code).to.equal("limit_reached");
-    // Viewers take no place of a client, and have a bound of their own.
+    // Viewers do not count as clients; they have their own limit.
     for (let i = 0; i <= DEVTOOLS_VIEWERS_MAX; i++) {
       const viewer = await connect(200 + i, { isReadOnly: true });
       expect("reply" in viewer.answer, `viewer ${i}`).to.equal(i < DEVTOOLS_VIEWERS_MAX);

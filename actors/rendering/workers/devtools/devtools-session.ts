@@ -1,4 +1,7 @@
-/** One DevTools session in its worker: its browser, the clients that drive it, and the limits that end it. */
+/**
+ * One DevTools session in its worker: its browser, the clients that control the browser, and the limits that end the
+ * session.
+ */
 import type { Logger } from "pino";
 import type { z } from "zod";
 import { account } from "../../../../schemas/account/account.ts";
@@ -36,7 +39,9 @@ import { CdpError } from "./cdp-router.ts";
 import { SessionBrowser } from "./session-browser.ts";
 import type { SessionLimits } from "./session-limits.ts";
 
-/** Bytes that one client has not taken. Past it nothing more is read from the browser, for nobody. */
+/**
+ * Maximum bytes that one client has not read yet. Above this limit, reading from the browser stops for all clients.
+ */
 const UNTAKEN_BYTES_MAX = 8 * 1024 * 1024;
 
 export interface SessionParts {
@@ -46,7 +51,7 @@ export interface SessionParts {
   actors: Pick<ActorClient, "call" | "send">;
   guard: EgressGuard;
   executablePath: string;
-  /** The browser time of each account for a day; 0 is no limit. */
+  /** Limit of each account's browser time per day in milliseconds; 0 means no limit. */
   browserMsPerDay: number;
   limits: SessionLimits;
 }
@@ -59,7 +64,7 @@ interface Connected {
 }
 
 export class DevtoolsSession {
-  /** Resolves when the session has ended and nothing of it runs. */
+  /** Resolves when the session and all its processes have ended. */
   readonly ended: Promise<void>;
   readonly #parts: SessionParts;
   readonly #of: OpenSession;
@@ -72,13 +77,13 @@ export class DevtoolsSession {
   /** When the last client left. */
   #idleSince: number;
   #latest: SessionReplies["state"]["connection"];
-  /** Up to when browser time was reported. */
+  /** Time up to which the browser time is already reported. */
   #reportedAt: number;
   #reports = 0;
   #renewedAt: number;
   #connecting = 0;
 
-  /** Resolves when clients can connect. Rejects where the browser does not start. */
+  /** Starts a session. Resolves when clients can connect. Rejects if the browser does not start. */
   static async start(parts: SessionParts, of: OpenSession): Promise<DevtoolsSession> {
     const session = new DevtoolsSession(parts, of);
     try {
@@ -102,19 +107,20 @@ export class DevtoolsSession {
     this.#renewedAt = now;
   }
 
-  /** Ids of the processes' group, for operators and tests. */
+  /** Process group id of the browser, for operators and tests. */
   get pid(): number | undefined {
     return this.#browser?.chromium.pid;
   }
 
-  /** Ends the session. The first reason counts. Resolves when its browser is gone and its end is noted. */
+  /** Ends the session. Only the first reason counts. Resolves when the browser has ended and the end is recorded. */
   async end(reason: CloseReason): Promise<void> {
     if (this.#over.signal.aborted) return await this.ended;
     this.#over.abort(OVER);
     const { id, account: accountId } = this.#of;
     const { actors, logger } = this.#parts;
-    // Noted before the session leaves its subject: a gateway takes a subject where nobody listens for a dead worker.
-    // Where nobody answers, the session counts as ended once it was not renewed for long enough.
+    // The end is recorded before the session unsubscribes from its subject, because a gateway treats a subject
+    // without subscriber as a dead worker. If the actor does not respond, the session counts as ended after
+    // DEVTOOLS_LAPSE_MS without renewal.
     const noted = actors
       .call(devtoolsSessions, accountId, "end", { id, reason })
       .catch((err: unknown) => logger.error({ err, id }, "end of session not noted"));
@@ -182,7 +188,7 @@ export class DevtoolsSession {
         return {};
       }
       case "end":
-        // The caller need not wait for the browser's last process.
+        // The end is not awaited: the caller need not wait until all browser processes have ended.
         void this.end("NormalClosure");
         return {};
       default:
@@ -253,7 +259,7 @@ export class DevtoolsSession {
     if (!link || !transport) return;
     link.send(Buffer.from(text));
     if (link.unsentBytes <= UNTAKEN_BYTES_MAX) return;
-    // A viewer never holds up those who drive the browser.
+    // A slow viewer is disconnected, so that it never delays the clients that control the browser.
     if (isReadOnly) {
       link.end("it reads too slowly");
       return;
@@ -277,12 +283,12 @@ export class DevtoolsSession {
     this.#resume();
   }
 
-  /** Viewers alone do not keep a session. */
+  /** Whether a client that is no viewer is connected. Viewers alone do not keep a session alive. */
   get #isDriven(): boolean {
     return [...this.#connected.values()].some(({ isReadOnly }) => !isReadOnly);
   }
 
-  /** Ends the session at the first limit that it reaches. */
+  /** Ends the session as soon as it reaches one of its limits. */
   async #watch(browser: SessionBrowser): Promise<void> {
     const { clock, limits } = this.#parts;
     for (;;) {
@@ -304,7 +310,7 @@ export class DevtoolsSession {
     return bytes >= limits.memoryBytesMax ? "MemoryLimit" : undefined;
   }
 
-  /** Reports again and again that the session runs, and the browser time that it took. */
+  /** Reports periodically that the session runs, and how much browser time it used. */
   async #renew(): Promise<void> {
     const { clock, limits, actors, logger, browserMsPerDay: limitMs } = this.#parts;
     const { id, account: accountId } = this.#of;
@@ -320,7 +326,7 @@ export class DevtoolsSession {
       } catch (error) {
         const isUsedUp = error instanceof ActorError && error.code === "browser_time_exceeded";
         if (isUsedUp) return await this.end("BrowserTimeExceeded");
-        // The renewal is retried until the session expires.
+        // Other errors are ignored here: the renewal is retried until the session expires.
         if (!(error instanceof ActorError)) logger.error({ err: error, id }, "session not renewed");
       }
     }
@@ -348,7 +354,10 @@ function wireTarget(target: {
   return { id: target.targetId, type: target.type, title: target.title, url: target.url };
 }
 
-/** The browser refuses a command of ours only where its target is unknown. */
+/**
+ * Converts a refusal of the browser to `not_found`. The browser refuses these commands only if their target is
+ * unknown.
+ */
 async function found<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;

@@ -1,4 +1,4 @@
-/** Runs DevTools sessions in a browser worker, as many as its machine's memory allows. */
+/** Runs DevTools sessions in a browser worker, up to the number that the machine's memory allows. */
 import { totalmem } from "node:os";
 import { ActorError } from "../../../../schemas/errors.ts";
 import {
@@ -13,7 +13,7 @@ import { SESSION_LIMITS, type SessionLimits } from "./session-limits.ts";
 
 interface WorkerParts extends Omit<SessionParts, "limits"> {
   limits?: Partial<SessionLimits>;
-  /** Defaults to `sessionsOf` this machine. */
+  /** Maximum sessions. The default is `sessionsOf` with the memory of this machine. */
   sessionsMax?: number;
 }
 
@@ -22,7 +22,7 @@ export class DevtoolsWorker {
   readonly #sessionsMax: number;
   readonly #sessions = new Set<DevtoolsSession>();
   #starting = 0;
-  /** Ends the answering; set while there is room. */
+  /** Unsubscribes from requests for sessions. Set while the worker has room for one more session. */
   #leave: (() => void) | undefined;
   #isStopping = false;
 
@@ -37,19 +37,19 @@ export class DevtoolsWorker {
     return this.#sessions.size;
   }
 
-  /** Process groups of their browsers, for operators and tests. */
+  /** Process groups of the sessions' browsers, for operators and tests. */
   get pids(): number[] {
     return [...this.#sessions].flatMap(({ pid }) => pid ?? []);
   }
 
-  /** Ends every session, and takes no more. */
+  /** Ends every session, and accepts no more. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#listen();
     await Promise.all([...this.#sessions].map((session) => session.end("WorkerLost")));
   }
 
-  /** Answers requests for sessions while there is room, so that they go to workers that have some. */
+  /** Subscribes to requests for new sessions only while there is room, so that requests go to workers with room. */
   #listen(): void {
     const hasRoom = !this.#isStopping && this.#used < this.#sessionsMax;
     if (hasRoom === (this.#leave !== undefined)) return;
@@ -98,13 +98,16 @@ export class DevtoolsWorker {
 
 const full = () => new ActorError("busy", "Cannot begin session: all browser workers are full");
 
-/** Sessions of a machine: even at their limit they take at most half of its memory. At least one runs. */
+/**
+ * Returns how many sessions a machine may run. Even at their memory limit they use at most half of the machine's
+ * memory. The result is at least one.
+ */
 export function sessionsOf(memoryBytes: number): number {
   const fitting = Math.floor(memoryBytes / 2 / DEVTOOLS_MEMORY_BYTES_MAX);
   return Math.min(DEVTOOLS_SESSIONS_PER_WORKER_MAX, Math.max(1, fitting));
 }
 
-/** In a container that is its own limit. */
+/** Returns the memory of the machine; in a container, the limit of the container. */
 function memoryOfMachine(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(totalmem(), constrained) : totalmem();

@@ -1,4 +1,4 @@
-/** The browser of one DevTools session: a process tree and a proxy of its own, which all of its contexts use. */
+/** The browser of one DevTools session: a separate process tree and one proxy for all its contexts. */
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import { AUTHORIZE_URL, EgressProxy } from "../../../egress/egress-proxy.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
@@ -14,7 +14,7 @@ export interface SessionBrowserOptions {
   guard: EgressGuard;
   bytesMax: number;
   clock: Clock;
-  /** Called when a page shows what no page of a session may show. */
+  /** Called when a page shows an address that is forbidden in sessions. */
   onForbiddenPage: (url: string) => void;
 }
 
@@ -30,11 +30,14 @@ export class SessionBrowser {
   readonly chromium: Chromium;
   readonly router: CdpRouter;
   readonly #proxy: EgressProxy;
-  /** Contexts that no client knows yet, and pages of ours. */
+  /** Contexts that no client knows yet, and internal pages. Both are hidden from clients. */
   readonly #hiddenContexts = new Set<string>();
   readonly #hiddenTargets = new Set<string>();
 
-  /** Resolves when clients may use it: its requests carry the proxy's credentials, and downloads are off. */
+  /**
+   * Resolves when clients may use the browser: its requests carry the credentials of the proxy, and downloads are
+   * off.
+   */
   static async start(options: SessionBrowserOptions): Promise<SessionBrowser> {
     const { executablePath, guard, bytesMax, clock } = options;
     const ms = POOL_LIMITS.startMs;
@@ -68,23 +71,24 @@ export class SessionBrowser {
     };
   }
 
-  /** Returns the targets of the client's pages, without our own. */
+  /** Returns the targets of the client's pages, without internal pages. */
   async targets(): Promise<TargetInfo[]> {
     const { targetInfos } = await this.router.call("Target.getTargets");
     const all = Array.isArray(targetInfos) ? targetInfos.filter(isTargetInfo) : [];
-    // A tab is what the browser keeps a page in; no list of targets has it.
+    // Targets of type "tab" are omitted: a tab is the browser's container of a page, and DevTools target lists omit
+    // it.
     return all.filter((target) => target.type !== "tab" && !this.#isHidden(target));
   }
 
   /**
-   * Makes a context in the name of a client's session, known to the proxy before the client learns of it. `settle` gets
-   * the answer for the client.
+   * Creates a context for a client's session. The context gets the credentials of the proxy before the client learns
+   * of it. `settle` receives the response for the client.
    */
   createContext(params: Json, sessionId: string, settle: (answer: CdpMessage) => void): void {
     const proxied = {
       ...params,
       proxyServer: this.#proxy.url,
-      // Loopback too goes through the proxy, which refuses it.
+      // Requests to loopback addresses also go through the proxy, which refuses them.
       proxyBypassList: "<-loopback>",
     };
     const method = "Target.createBrowserContext";
@@ -99,7 +103,7 @@ export class SessionBrowser {
     });
   }
 
-  /** Whether this event of the browser is about a page of ours, or a context that nobody knows yet. */
+  /** Whether this event of the browser is about an internal page or a context that no client knows yet. */
   hides({ params = {} }: CdpMessage): boolean {
     if (isTargetInfo(params.targetInfo)) return this.#isHidden(params.targetInfo);
     return typeof params.targetId === "string" && this.#hiddenTargets.has(params.targetId);
@@ -129,7 +133,7 @@ export class SessionBrowser {
     this.#hiddenContexts.delete(browserContextId);
   }
 
-  /** Shows the proxy's credentials once in the context of a blank page; Chromium keeps them for the context. */
+  /** Gives the proxy's credentials to the context of a blank page. Chromium keeps them for the whole context. */
   async #authorize(targetId: string): Promise<void> {
     const { router } = this;
     const attached = await router.call("Target.attachToTarget", { targetId, flatten: true });
@@ -145,7 +149,8 @@ export class SessionBrowser {
     try {
       await router.call("Fetch.enable", { handleAuthRequests: true }, sessionId);
       const { errorText } = await router.call("Page.navigate", { url: AUTHORIZE_URL }, sessionId);
-      // An answer without content leaves the page where it is, which Chromium calls aborted.
+      // The proxy answers without content, so the page does not navigate. Chromium reports that as an aborted
+      // navigation.
       if (errorText !== "net::ERR_ABORTED")
         throw new Error(`Cannot authorize a context at its proxy: ${errorText}`);
       await router.call("Target.detachFromTarget", { sessionId });

@@ -1,4 +1,4 @@
-/** Limits of a session in its worker, which tests make small. */
+/** Limits of a session in its worker. Tests use smaller ones. */
 import {
   DEVTOOLS_MEMORY_BYTES_MAX,
   DEVTOOLS_MEMORY_CHECK_MS,
@@ -9,7 +9,7 @@ import {
 export interface SessionLimits {
   sessionMsMax: number;
   memoryBytesMax: number;
-  /** How often time and memory are checked. */
+  /** Interval between checks of time and memory. */
   checkMs: number;
   renewMs: number;
 }

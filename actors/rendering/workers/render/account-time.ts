@@ -1,4 +1,4 @@
-/** Holds the pages of an account to its browser time of the day, when they start and while they run. */
+/** Enforces the daily browser time of an account, when its pages start and while they run. */
 import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { BROWSER_TIME_CHECK_MS } from "../../../../schemas/rendering/limits.ts";
@@ -8,19 +8,20 @@ import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 export class AccountTime {
   readonly #clock: Clock;
   readonly #limitMs: number;
-  /** By account: since when each of its pages holds a browser here. */
+  /** For each account, the times since which its pages have used a browser of this worker. */
   readonly #heldSince = new Map<string, Set<{ since: number }>>();
 
-  /** `limitMs` is the time of each account for a day; 0 is no limit. */
+  /** `limitMs` is each account's browser time per day; 0 means no limit. */
   constructor({ clock, limitMs }: { clock: Clock; limitMs: number }) {
     this.#clock = clock;
     this.#limitMs = limitMs;
   }
 
   /**
-   * Runs the work with a signal that aborts when the task does, or the account's time is used up. Rejects with
-   * `browser_time_exceeded` without running it where the time is used up already: the task may have waited long. The
-   * work calls `hold` when it has a browser, as its time counts from then.
+   * Runs the work with a signal. The signal aborts when the task is aborted or the account's browser time is used up.
+   * If the time is already used up at the start, which is possible after a long wait, rejects with
+   * `browser_time_exceeded` without running the work. The work calls `hold` when it gets a browser; its time counts
+   * from then on.
    */
   async within<T>(
     accountId: string,
@@ -48,7 +49,10 @@ export class AccountTime {
     }
   }
 
-  /** An account that does not answer is checked again later: its browser time was checked at the start. */
+  /**
+   * Checks the account's browser time periodically. If the account does not respond, the next check follows later,
+   * because the time was checked at the start.
+   */
   async #watch(
     accountId: string,
     task: Pick<TaskContext, "call">,

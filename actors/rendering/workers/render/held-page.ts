@@ -1,6 +1,6 @@
 /**
- * A page in its own context, held for one task. Counts its time, and turns the reasons of its end into errors for the
- * caller.
+ * A page in its own context, used by one task. It measures the browser time and converts the reasons for its end to
+ * errors for the caller.
  */
 
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -24,25 +24,28 @@ import { doActions } from "./page-actions.ts";
 import { PageRecord } from "./record-page.ts";
 import { watchComputing } from "./watch-computing.ts";
 
-/** A page that times out and has replaced its document as often is not slow: it reloads or navigates by itself. */
+/**
+ * If a page times out after it has replaced its document this often, the cause is not slowness: the page reloads or
+ * navigates endlessly.
+ */
 const PAGE_REPLACEMENTS_MAX = 5;
 
-/** The action with the page, as messages name it. */
+/** What is done with the page, as a verb for error messages. */
 export type Action = "print" | "capture" | "read";
 
 export interface PageTask {
   action: Action;
   /** Epoch milliseconds. */
   deadlineAt: number;
-  /** Called when the page holds a browser: its time counts from then. */
+  /** Called when the page gets a browser: its browser time counts from then on. */
   hold?: (() => void) | undefined;
-  /** Notified when the page begins to wait for the network only, and when it computes again. */
+  /** Called with true when the page starts to wait only for the network, and with false when it computes again. */
   setWaiting?: ((isWaiting: boolean) => void) | undefined;
 }
 
 export class HeldPage implements AsyncDisposable {
   readonly context: RenderContext;
-  /** Limits whose signal aborts when the task was given up or the page is lost. */
+  /** Limits whose signal aborts when the task is cancelled or the page is lost. */
   readonly limits: Limits;
   readonly #action: Action;
   readonly #navigations: NavigationCount;
@@ -66,7 +69,7 @@ export class HeldPage implements AsyncDisposable {
     const context = resources.use(await pool.newContext(given));
     hold?.();
     const ended = AbortSignal.any([given, context.lost]);
-    // A task that was given up stops at once, whatever it is doing.
+    // When the task is cancelled, the context is closed immediately, whatever the page is doing.
     if (ended.aborted) context.release();
     else ended.addEventListener("abort", () => context.release(), { once: true });
     const limits = { signal: ended, clock };
@@ -90,7 +93,7 @@ export class HeldPage implements AsyncDisposable {
     limits: Limits;
     action: Action;
     navigations: NavigationCount;
-    /** Ends the watch over what the page computes. */
+    /** Stops monitoring whether the page computes. */
     stopWatching: () => void;
     resources: AsyncDisposableStack;
   }) {
@@ -103,12 +106,12 @@ export class HeldPage implements AsyncDisposable {
     this.#time = new Stopwatch(parts.limits.clock);
   }
 
-  /** Wall-clock milliseconds a browser was held so far. */
+  /** Wall-clock milliseconds for which a browser has been in use so far. */
   get browserMs(): number {
     return this.#time.ms;
   }
 
-  /** Brings the page to the state its caller wants it in; see `loadPage`. */
+  /** Loads the page, runs the actions of the request, and waits as the request demands; see `loadPage`. */
   async load(parameters: OpenedRequest): Promise<MainDocument> {
     if (parameters.report) this.#record = this.#resources.use(new PageRecord(this.context));
     await preparePage(this.context, parameters, { loadsNext: true });
@@ -126,21 +129,21 @@ export class HeldPage implements AsyncDisposable {
     return document;
   }
 
-  /** Returns what the page did, where its caller asks for that. */
+  /** Returns the report about the page; undefined if the request wants none. */
   report({ status }: Pick<MainDocument, "status">): PageReport | undefined {
     if (this.#record === undefined) return undefined;
     const timings = { loadMs: this.#loadMs, browserMs: this.browserMs };
     return { ...this.#record.report(), status: status ?? null, timings };
   }
 
-  /** The work, its failures told as what they mean to the caller. */
+  /** Runs the work and converts its errors to errors for the caller, with the browser time. */
   async explained<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       this.#time.stop();
       const { signal } = this.limits;
-      // When all has ended, that is why, whatever failed in consequence.
+      // If the signal is aborted, its reason is the cause. Other errors are only a consequence.
       const cause = signal.aborted ? signal.reason : this.#refusalOf(error);
       const { browserMs } = this;
       if (cause instanceof BrowserDiedError) {
@@ -151,7 +154,7 @@ export class HeldPage implements AsyncDisposable {
     }
   }
 
-  /** Leaves the page, which the browser closes in its own time. Nobody waits for that. */
+  /** Releases the page. The browser closes it in the background. */
   leave(): void {
     this.#time.stop();
     this.#stopWatching();
@@ -177,7 +180,10 @@ export class HeldPage implements AsyncDisposable {
     return error;
   }
 
-  /** The same refusal, with the reason where the page replaces its own document. */
+  /**
+   * Returns the same refusal. If the page replaced its own document often enough, the refusal states that as its
+   * reason.
+   */
   #explainReloads(error: ActorError): ActorError {
     const { replacements } = this.#navigations;
     const least = LEAST_REPLACEMENTS[error.code] ?? Number.POSITIVE_INFINITY;
@@ -188,15 +194,16 @@ export class HeldPage implements AsyncDisposable {
   }
 }
 
-/** Number of document replacements at which this refusal is the page's own fault. */
+/** Number of document replacements from which on the page itself is the reason for this refusal. */
 const LEAST_REPLACEMENTS: Partial<Record<ActorError["code"], number>> = {
   page_navigated_away: 1,
-  // A page that leads on by script once or twice may still be slow.
+  // A page that navigates by script once or twice may still be merely slow.
   navigation_timed_out: PAGE_REPLACEMENTS_MAX,
 };
 
 /**
- * Returns our refusal for a page that Chromium cannot print or capture. Chromium has one code for all such errors.
+ * Returns our refusal for a page that Chromium cannot print or capture. Chromium uses one error code for all such
+ * errors.
  */
 export function refusedByBrowser(cause: unknown, action: Action): unknown {
   if (!(cause instanceof ProtocolError)) return cause;
@@ -208,7 +215,7 @@ function refusal(code: ActorError["code"], action: Action, reason: string): Acto
   return new ActorError(code, `Cannot ${action} the page: ${reason}`);
 }
 
-/** The caller's signal, its reason in our words. */
+/** Returns a signal that aborts with the caller's signal. Its reason is one of our errors. */
 function cancelledBy(signal: AbortSignal, action: Action): AbortSignal {
   const cancelled = new AbortController();
   const cancel = () => {
@@ -232,7 +239,7 @@ class Stopwatch {
     this.#startedAt = clock.monotonic();
   }
 
-  /** Whole milliseconds, at least one: a browser was held. */
+  /** Whole milliseconds, at least one, because a browser was in use. */
   get ms(): number {
     return Math.max(1, Math.round((this.#stoppedAt ?? this.#clock.monotonic()) - this.#startedAt));
   }

@@ -28,7 +28,7 @@ const ID = "1".repeat(32);
 const MIB = 1024 * 1024;
 const KEY = newRequestKey();
 
-/** A job whose PDF consists of these pieces, and the calls of its worker to the account's jobs. */
+/** A job whose PDF consists of these pieces. It records the calls of its worker to the account's jobs. */
 class Scene {
   readonly objects = new MemoryObjects();
   readonly asked: { message: string; bytes?: number }[] = [];
@@ -40,7 +40,7 @@ class Scene {
   /** The signal that the handler of the call received. */
   signal: AbortSignal | undefined;
   request: object = { html: "x" };
-  /** False for a job of an older version. */
+  /** Whether the stored request is encrypted; false for a job of an older version. */
   isSealed = true;
   openKey = () => KEY;
   readonly #pieces: AsyncIterable<Uint8Array>;
@@ -95,7 +95,7 @@ describe("JobTasks", () => {
       ...{ object: `${ACCOUNT}/${ID}.pdf`, bytes: 30, mediaType: "application/pdf", browserMs: 7 },
     });
     expect(scene.objects.objects.get(result.object)?.length).to.equal(30);
-    // The message is one that the account's jobs take.
+    // The message is valid for the contract of the account's jobs.
     expect(() => renderJobs.messages.ended.input.parse(input)).to.not.throw();
     const unwanted = new Scene(pieces(1, 1), 1);
     unwanted.isWanted = false;
@@ -151,7 +151,7 @@ describe("JobTasks", () => {
       [account.kind, "browserUsed", used],
       [renderJobs.kind, "ended", { id: ID, task: "task", error }],
     ]);
-    // The host ends this task as it ends any other.
+    // If the task itself is aborted, the error is thrown, and the host ends the task as usual.
     const signal = AbortSignal.abort(late);
     const ended = new Scene(broken(late), null);
     expect((await refusalOf(ended.run({ signal }))).code).to.equal("deadline_exceeded");

@@ -1,4 +1,4 @@
-/** Runs the jobs of accounts. Each job runs like its synchronous call, but the worker stores the response. */
+/** Runs the jobs of accounts. A job runs like its synchronous call, but its response is stored. */
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_RUN_MS_MAX, TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
@@ -29,8 +29,8 @@ import { NoRequestKey, type RequestKeys } from "../../lib/request-keys/request-k
 import { failed } from "./render-tasks.ts";
 
 /**
- * The time that a task has left once its page's time is over: to close the page, store the result and report the end.
- * A task that runs into TASK_RUN_MS_MAX itself loses its browser time and leaves a dead letter.
+ * The time that a task still has after its page's deadline, to close the page, store the result and report the end. A
+ * task that exceeds TASK_RUN_MS_MAX itself loses its browser time and leaves a dead letter.
  */
 export const JOB_STORING_MS = 30_000;
 
@@ -41,7 +41,7 @@ interface Answered {
   send?: readonly Envelope[] | (() => readonly Envelope[]);
 }
 
-/** The handlers of all calls, each for its own parameters. */
+/** The handlers of all calls. Each takes its own type of parameters. */
 type Handlers = Record<RenderCall, (input: never, task: TaskContext) => Promise<Answered>>;
 
 interface JobTasksParts {
@@ -65,7 +65,8 @@ export class JobTasks {
   }
 
   async run({ id }: { id: string }, task: TaskContext): Promise<{ send: readonly Envelope[] }> {
-    // The host counts from before `begin`, which may take long.
+    // The deadline is computed before `begin`, which may take long, because the host's time limit also starts before
+    // it.
     const deadlineAt = this.#parts.clock.now() + TASK_RUN_MS_MAX - JOB_STORING_MS;
     const job = { account: task.key, id };
     const ofTask = { id, task: task.id };
@@ -86,13 +87,14 @@ export class JobTasks {
       const ended = envelope(renderJobs, job.account, "ended", { ...ofTask, result });
       return { send: [...(typeof send === "function" ? send() : send), ended] };
     } catch (error) {
-      // A page that takes too long is no fault of the platform: rejecting with this code would leave a dead letter.
+      // A page that takes too long is no fault of the platform. The job is reported as failed, because rejecting with
+      // this code would leave a dead letter.
       const isLate = error instanceof ActorError && error.code === "deadline_exceeded";
       if (!isLate || task.signal.aborted) throw error;
       return { send: jobFailed({ id }, error, task) };
     } finally {
       finished.abort(OVER);
-      // Closes the page if the store did not read the answer to its end.
+      // Closes the page if the store did not read the whole response.
       cancelled.abort(OVER);
     }
   }
@@ -102,7 +104,7 @@ export class JobTasks {
     return {};
   }
 
-  /** Parses the stored request again: an older version may have written it. */
+  /** Reads and parses the stored request. It is validated again, because an older version may have written it. */
   async #parametersOf(
     { account, id }: Job,
     { call, requestKey }: { call: RenderCall; requestKey: string | undefined },
@@ -161,7 +163,10 @@ export class JobTasks {
     }
   }
 
-  /** Aborts once the job is cancelled. Retries if the actor is unreachable. */
+  /**
+   * Checks periodically whether the job was cancelled, and then aborts `cancelled`. If the actor is unreachable, the
+   * next check follows later.
+   */
   async #watch(
     { account, id }: Job,
     task: TaskContext,
@@ -180,13 +185,13 @@ export class JobTasks {
   }
 }
 
-/** Lets the task retry, and says at its last try what was missing. */
+/** Throws the error, so that the task is retried. At the last attempt the error states that the key was missing. */
 function throwAt(attempt: number, error: unknown): never {
   const isLast = error instanceof NoRequestKey && attempt >= TASK_TRIES_MAX;
   throw isLast ? new ActorError("internal_error", error.message) : error;
 }
 
-/** Reports a job that has failed, and its browser time. */
+/** Returns the messages that report a failed job and its browser time. */
 export function jobFailed(
   { id }: { id: string },
   error: ActorError,
@@ -196,7 +201,10 @@ export function jobFailed(
   return [...failed({ account: key }, error, { id: task }), ended];
 }
 
-/** Reserves bytes before they pass: all at once if their number is known, else as they arrive. */
+/**
+ * Reserves bytes in the job before they are passed on: all together if their number is known, otherwise as they
+ * arrive.
+ */
 async function* reserved(
   chunks: AsyncIterable<Uint8Array>,
   known: number | undefined,

@@ -1,4 +1,4 @@
-/** Does with a page what its caller wants done before the result is taken. */
+/** Performs the actions of the request on a page, such as clicks, before the result is read. */
 import type { ElementHandle, KeyInput } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { PageAction } from "../../../../schemas/rendering/http/page-world.ts";
@@ -9,7 +9,10 @@ import type { RenderContext } from "../../lib/browser/render-context.ts";
 
 type Of<T extends PageAction["type"]> = Extract<PageAction, { type: T }>;
 
-/** Rejects with a refusal that names the action that failed; with `isBestAttempt` goes on to the next. */
+/**
+ * Performs the actions in order. Rejects with a refusal that names the action that failed. With `isBestAttempt`,
+ * continues with the next action after a timeout.
+ */
 export async function doActions(
   context: RenderContext,
   actions: readonly PageAction[],
@@ -57,7 +60,7 @@ async function doAction(
           `scrollTo({ left: ${action.x ?? 0}, top: ${action.y ?? 0}, behavior: "instant" })`,
         );
       }
-      // A page hears of a scroll with its next frame.
+      // A page is notified of a scroll only with its next frame.
       await context.evaluate(NEXT_FRAME);
       return;
     case "select": {
@@ -73,7 +76,8 @@ async function doAction(
 
   async function found(wanted: string): Promise<ElementHandle> {
     await checkSelector(context, wanted, `/actions/${index}/selector`);
-    // An element to wait for need not be visible; an element to act on must be.
+    // An element that is waited for, scrolled to or selected from need not be visible. For all other actions it must
+    // be.
     const visible = type !== "waitForSelector" && type !== "scroll" && type !== "select";
     const handle = await page.waitForSelector(wanted, { visible, timeout: 0, signal });
     if (handle === null) throw failure(index, type, `no element "${wanted}" is there`);
@@ -96,7 +100,7 @@ function failure(index: number, type: string, reason: string): ActorError {
   return new ActorError("wait_timed_out", `Cannot do action ${index} (${type}): ${reason}`);
 }
 
-/** Resolves when the page has drawn a frame, or after a second where it draws none. */
+/** An expression for the page. Resolves when the page has drawn a frame, or after a second if it draws none. */
 const NEXT_FRAME = `new Promise((resolve) => {
   setTimeout(resolve, 1_000);
   requestAnimationFrame(() => requestAnimationFrame(resolve));

@@ -1,4 +1,4 @@
-/** The device that a page is shown on: a preset of the driver, or the window that the request names. */
+/** Chooses the device of a page: a preset of puppeteer, or the window that the request specifies. */
 
 import { ActorError } from "../../../../schemas/errors.ts";
 import { VIEWPORT } from "../../lib/browser/context-page.ts";
@@ -7,8 +7,8 @@ import type { Action } from "./held-page.ts";
 import type { PageParameters } from "./outputs/output.ts";
 
 /**
- * Returns the parameters with the viewport and the user agent of their device. A page that becomes a picture, or that
- * is clicked on, is shown as large as it is laid out, which costs time.
+ * Returns the parameters with the viewport and the user agent of their device. A page that is captured or clicked
+ * needs a visible surface of the size of its layout, which costs time. Other pages do without it.
  */
 export function onDevice<P extends PageParameters>(parameters: P, action: Action): P {
   const { device, actions = [] } = parameters;

@@ -1,4 +1,7 @@
-/** Waits, with a bounded patience, for what a page shows and does not have yet; then it is drawn with what it has. */
+/**
+ * Waits a limited time for content that a page is still loading. After that time the page is drawn with the content
+ * it has.
+ */
 import { LOOK_MS } from "../../../../schemas/rendering/limits.ts";
 import { OVER } from "../../../runtime/lib/clock.ts";
 import { IS_STILL } from "../../lib/browser/drawing-settled.ts";
@@ -6,22 +9,25 @@ import type { Limits } from "../../lib/browser/load-page.ts";
 import { patiently } from "../../lib/browser/patiently.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 
-/** From the last image to the load event; a page that has none, or a script that hangs, is printed without. */
+/**
+ * Maximum time from the last image to the load event. If the load event does not come, for example because a script
+ * hangs, the page is printed without it.
+ */
 export const LOAD_EVENT_MS = 100;
-/** Fonts that do not come in this time are replaced by others. */
+/** Maximum wait for fonts. Fonts that do not load in this time are replaced by others. */
 const FONTS_WAIT_MS = 5_000;
 
 /** A page as one look finds it. */
 export interface Look {
-  /** Nothing is on its way and nothing moves, so every wait below would end at once. */
+  /** Nothing is loading and nothing moves, so every wait below would end immediately. */
   isReady: boolean;
   /** The value of the caller's expression. */
   found: unknown;
 }
 
 /**
- * Looks once at all that the waits below look at, since each look takes two round trips, and most pages are ready.
- * Undefined where the page does not answer in time.
+ * Checks in one evaluation all conditions for which the functions below wait, because each evaluation takes two round
+ * trips and most pages are ready. Undefined if the page does not respond in time.
  */
 export async function lookOnce(
   context: Pick<RenderContext, "evaluate">,
@@ -41,7 +47,9 @@ export async function fontsReady(context: RenderContext, limits: Limits): Promis
   await patiently({ ...limits, ms: FONTS_WAIT_MS }, () => context.evaluate(LOADING_FONTS));
 }
 
-/** Images and all else that the document names: what Chromium itself waits for when it prints. */
+/**
+ * Waits for images and all other resources that the document names. Chromium itself waits for them when it prints.
+ */
 export async function contentReady(
   context: Pick<RenderContext, "page" | "evaluate">,
   limits: Limits & { ms: number },
@@ -60,9 +68,9 @@ export async function contentReady(
 }
 
 /**
- * The load event, while images are on their way, and what the page does at it. Chromium waits for images where it is
- * asked to print, but prints without that event where it is asked in the milliseconds between the last of them and
- * it.
+ * Waits for the load event while images are loading, so that the effects of its handlers are printed. Chromium waits
+ * for images when it prints. But if printing starts in the few milliseconds between the last image and the load
+ * event, Chromium prints without that event.
  */
 export async function loadedSoon(
   context: Pick<RenderContext, "page" | "evaluate">,
@@ -92,14 +100,15 @@ const LOADING = `
   document.readyState === "complete" ? "nothing"
     : [...document.images].some(({ complete }) => !complete) ? "images" : "others"`;
 
-// An expression for the page. Layout tells which fonts are needed.
+// An expression for the page. It forces a layout, which determines the fonts that are needed.
 const IS_READY = `
   document.readyState === "complete"
     && (document.documentElement?.offsetHeight, true)
     && [...document.fonts].every(({ status }) => status !== "loading")
     && ${IS_STILL}`;
 
-// Runs in the page. Layout tells which fonts are needed. `document.fonts.ready` would wait for images and all else.
+// Runs in the page. It forces a layout, which determines the fonts that are needed. `document.fonts.ready` is not
+// used, because it would also wait for images and other resources.
 const LOADING_FONTS = `
   document.documentElement?.offsetHeight;
   Promise.allSettled(

@@ -108,7 +108,7 @@ describe("the world of a page", function () {
         { type: "scroll", y: 0 },
       ];
       expect(await text({ html, actions })).to.equal("Ada b clicked scrolled");
-      // Without a wait of its own, since the page settles once more.
+      // The request contains no wait, because the page is waited for again after the actions.
       const click = [{ type: "click", selector: "#go" }];
       expect(await text({ html, actions: click }, "#late")).to.equal("late");
     });

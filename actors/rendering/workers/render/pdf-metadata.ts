@@ -1,7 +1,7 @@
 /**
- * Makes a PDF's own description ours and the same for the same input: who made it, and when. Chromium writes the
- * information dictionary (ISO 32000-1, 14.3.3) as the first object, in clear; it keeps its length, so that every
- * offset in the cross-reference table stays right. Chromium writes no /ID.
+ * Replaces Chromium's values for the producer and the dates of a PDF by constants, so that the same input gives the
+ * same bytes. Chromium writes the information dictionary (ISO 32000-1, 14.3.3) as the first object, uncompressed. The
+ * dictionary keeps its length, so every offset in the cross-reference table stays correct. Chromium writes no /ID.
  */
 import { strict as assert } from "node:assert";
 
@@ -20,16 +20,19 @@ const INFORMATION_STARTS = "1 0 obj\n<<";
 const OBJECT_ENDS = "\nendobj\n";
 
 const PAGE_TREE = "/Type /Pages\n/Count ";
-/** Characters of the largest count of pages, and the line's end. */
+/** Maximum characters of a page count, including the end of the line. */
 const COUNT_CHARS = 10;
 const SEAM_CHARS = PAGE_TREE.length + COUNT_CHARS - 1;
 
-/** Whether the information dictionary lies in these first bytes as a whole. */
+/** Whether these first bytes contain the complete information dictionary. */
 export function hasInformation(head: Uint8Array): boolean {
   return Buffer.from(head.buffer, head.byteOffset, head.byteLength).includes(OBJECT_ENDS);
 }
 
-/** Returns the encoded title of the information dictionary, with its key; empty without a title. */
+/**
+ * Returns the title entry of the information dictionary in its encoded form, including its key; empty if there is no
+ * title.
+ */
 export function titleOf(head: Uint8Array): string {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
   const start = bytes.indexOf(INFORMATION_STARTS);
@@ -38,7 +41,7 @@ export function titleOf(head: Uint8Array): string {
   return dictionary.slice(INFORMATION_STARTS.length, at);
 }
 
-/** The same bytes with the information dictionary rewritten in place. */
+/** Rewrites the information dictionary in place and returns the same bytes. */
 export function neutralize(head: Uint8Array): Uint8Array {
   const bytes = Buffer.from(head.buffer, head.byteOffset, head.byteLength);
   const start = bytes.indexOf(INFORMATION_STARTS);
@@ -52,7 +55,10 @@ export function neutralize(head: Uint8Array): Uint8Array {
   return bytes;
 }
 
-/** Counts a PDF's pages as its bytes come by: the count of the page tree's root, which is its largest. */
+/**
+ * Counts the pages of a PDF while its bytes are streamed. The result is the largest count in the page tree, which is
+ * the count of its root.
+ */
 export class PageCounter {
   pages = 0;
   #tail = "";

@@ -1,7 +1,7 @@
 /**
- * Adds properties to a PDF beyond its title, from the request and from the page's meta tags. It appends them to the
- * bytes of Chromium as an update (ISO 32000-1, 7.5.6). So a large PDF still leaves piece by piece, and its tags, links
- * and outline stay unchanged.
+ * Adds properties other than the title to a PDF, from the request and from the page's meta tags. It appends them to
+ * the bytes of Chromium as an incremental update (ISO 32000-1, 7.5.6). So a large PDF is still streamed in pieces,
+ * and its tags, links and outline stay unchanged.
  */
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
 import { KEYWORDS_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
@@ -21,7 +21,7 @@ export const PDF_END_BYTES = 256;
 const PDF_END =
   /trailer\n<<\/Size (\d+)\n\/Root (\d+) 0 R\n\/Info 1 0 R>>\nstartxref\n(\d+)\n%%EOF\s*$/;
 
-/** Returns the properties of the value of META_TAGS and of the request, which take precedence. */
+/** Merges the properties from META_TAGS and from the request. The request takes precedence. */
 export function propertiesOf(found: unknown, given: PdfMetadata = {}): PdfMetadata {
   // Our own script returns this value.
   const ofPage = found as Record<string, string>;
@@ -61,7 +61,8 @@ function pdfText(text: string): string {
   return `<${bytes.toString("hex").toUpperCase()}>`;
 }
 
-// An expression for the page. Most pages have the description that searches show, and few a subject.
+// An expression for the page that reads properties from meta tags. Few pages have `subject`, but most have
+// `description` for search engines, so it is the fallback.
 export const META_TAGS = `(() => {
   const read = (name) => [...document.querySelectorAll('meta[name="' + name + '" i][content]')]
     .slice(0, ${KEYWORDS_MAX})

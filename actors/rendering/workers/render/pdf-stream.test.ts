@@ -132,7 +132,7 @@ describe("PdfStream", function () {
       (await print(pool, { html, pdfOptions })).bytes.length;
     const without = await length({});
     expect(await length({ printBackground: true })).to.be.above(without);
-    // A page in the dark has a background without having drawn one.
+    // A page with the dark colour scheme has a background, although it draws none.
     const dark = "<html style='color-scheme: dark'>x";
     const [own, omitted] = await Promise.all([
       print(pool, { html: dark, pdfOptions: { printBackground: true } }),

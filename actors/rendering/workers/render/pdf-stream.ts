@@ -1,4 +1,4 @@
-/** Prints the page and hands the PDF out piece by piece, its description made ours on the way. */
+/** Prints the page and streams the PDF in pieces. The description of the PDF is rewritten on the way. */
 
 import type { Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -19,13 +19,10 @@ import { hasInformation, neutralize, PageCounter, titleOf } from "./pdf-metadata
 import { META_TAGS, PDF_END_BYTES, propertiesOf, propertiesUpdate } from "./pdf-properties.ts";
 import { scrollThrough } from "./scroll-through.ts";
 
-/**
- * How long a page with images on their way, which most have for less, is waited for before Chromium is asked to print
- * it.
- */
+/** Maximum wait for loading images before Chromium is asked to print. Most pages need less. */
 export const LOAD_SOON_MS = 1_000;
 
-/** Pieces in which a PDF leaves the browser. */
+/** Size of the pieces in which the browser sends a PDF. */
 const PDF_CHUNK_BYTES = 1024 * 1024;
 
 export interface PrintOptions {
@@ -39,13 +36,13 @@ export class PdfStream {
   bytes = 0;
   /** Whether all of it has been read. */
   ended = false;
-  /** Properties of the request and of the page. */
+  /** Properties from the request and from the page. */
   readonly properties: PdfMetadata;
   readonly #context: RenderContext;
   readonly #handle: string;
   readonly #signal: AbortSignal;
   readonly #counter = new PageCounter();
-  /** The encoded title, and the last bytes of the PDF; an update of the properties refers to both. */
+  /** The encoded title and the last bytes of the PDF. An update of the properties needs both. */
   #title = "";
   #end = Buffer.alloc(0);
 
@@ -94,7 +91,7 @@ export class PdfStream {
     return this.#counter.pages;
   }
 
-  /** The next piece. The first one holds the whole description. */
+  /** Returns the next piece. The first piece contains the whole information dictionary. */
   async read(): Promise<Uint8Array> {
     let piece: Uint8Array = await this.#read();
     if (this.bytes === 0) {
@@ -132,7 +129,7 @@ export class PdfStream {
   }
 }
 
-/** Waits, with a bounded patience, until the page is complete and still. Returns the properties of its PDF. */
+/** Waits a limited time until the page is complete and no animation runs. Returns the properties of its PDF. */
 async function readyToPrint(
   context: RenderContext,
   options: PrintOptions,
@@ -173,13 +170,14 @@ function printParameters(options: Partial<PdfOptions> = {}): Protocol.Page.Print
     marginBottom: paper.bottom,
     marginLeft: paper.left,
     pageRanges: options.pageRanges ?? "",
-    // Bookmarks are made from the tags (crbug.com/840455).
+    // Chromium creates bookmarks from the tags (crbug.com/840455), so an outline requires tags.
     generateTaggedPDF: outline || (options.tagged ?? true),
     generateDocumentOutline: outline,
   };
 }
 
-// The protocol has one code for all that Chromium refuses to print, so its text is what there is to tell them apart.
+// Error texts of Chromium and the fault that each means. The protocol has only one code for all refusals to print, so
+// they can be distinguished only by their texts.
 const FAULTS: Record<string, { pointer: string; message: string }> = {
   "Page range exceeds page count": {
     pointer: "/pdfOptions/pageRanges",

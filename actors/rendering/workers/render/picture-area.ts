@@ -1,4 +1,4 @@
-/** Finds which part of a page becomes the picture, and refuses one that is too large or not there. */
+/** Computes which part of a page becomes the picture. Refuses an area that is too large or not visible. */
 import { ActorError } from "../../../../schemas/errors.ts";
 import {
   isPictureSize,
@@ -15,7 +15,7 @@ import {
 import { checkSelector } from "../../lib/browser/css-selector.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 
-/** In CSS pixels, from the corner of the page. */
+/** An area in CSS pixels, measured from the top left corner of the page. */
 export interface Area {
   x: number;
   y: number;
@@ -28,7 +28,7 @@ interface Pictured extends Pick<ScreenshotRequest, "selector" | "viewport"> {
   screenshotOptions: PictureOptions;
 }
 
-/** Undefined: what the window shows. */
+/** Returns the area of the picture; undefined if the picture shows only the window. */
 export async function pictureArea(
   context: RenderContext,
   { selector, screenshotOptions, viewport }: Pictured,

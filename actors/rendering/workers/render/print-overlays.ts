@@ -1,6 +1,6 @@
 /**
- * Prints header and footer of several documents on blank pages, one for each page of all documents, because Chromium
- * counts only the pages of one document.
+ * Prints the headers and footers of several documents on blank pages, one blank page for each page of the documents.
+ * Chromium itself can number only the pages of one document.
  */
 import type { PdfOptions } from "../../../../schemas/rendering/http/pdf.ts";
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
@@ -63,7 +63,10 @@ export async function printOverlays(
   return overlays;
 }
 
-/** Returns blank pages, with these sizes if the documents' style sheets choose page sizes. */
+/**
+ * Returns the HTML of the blank pages. The pages get these sizes if the style sheets of the documents choose page
+ * sizes.
+ */
 function blankPages(sizes: readonly [number, number][], hasOwnSizes: boolean): string {
   const names = new Map<string, string>();
   const pages = sizes.map(([width, height]) => {

@@ -1,4 +1,4 @@
-/** One pdf task from its parameters to its bytes. */
+/** Runs one pdf task, from its parameters to the bytes of the PDF. */
 
 import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
@@ -13,21 +13,24 @@ export interface PdfTask extends Omit<PageTask, "action"> {
 }
 
 export interface PrintedPdf {
-  /** The PDF, to be read once and to its end, or left by `return`; until then a large one holds its browser. */
+  /** The PDF. Read it once, to its end, or stop with `return`. Until then a large PDF occupies its browser. */
   chunks: AsyncIterable<Uint8Array>;
-  /** Wall-clock milliseconds a browser was held so far; it grows only while a large PDF is read. */
+  /**
+   * Wall-clock milliseconds for which a browser has been in use so far. The value still grows while a large PDF is
+   * read.
+   */
   browserMs(): number;
   /** Returns the figures that are known now. While a PDF is being read, its bytes and pages are not known. */
   summary(): { browserMs: number; bytes: number | null; pages: number | null; status?: number };
-  /** Returns the figures that follow the bytes when all were read. */
+  /** Returns the figures that are sent after the bytes, when all bytes were read. */
   trailer(): { browserMs: number; bytes: number; pages: number };
-  /** Events of the page, if the request wants a report. */
+  /** Report about the page, if the request wants one. */
   report: PageReport | undefined;
 }
 
 /**
- * Prints a page. Rejects with an `ActorError` when the page, its parameters or the time are at fault (with
- * `details.browserMs`), with a `BrowserDiedError` when another try may succeed. `signal` gives the task up.
+ * Prints a page. Rejects with an `ActorError` (with `details.browserMs`) if the page, its parameters or a timeout is
+ * the cause. Rejects with a `BrowserDiedError` if a retry may succeed. `signal` cancels the task.
  */
 export async function printPdf(
   pool: BrowserPool,
@@ -43,7 +46,8 @@ export async function printPdf(
   const { stream, first, status, report } = await held.explained(async () => {
     using document = await held.load(parameters);
     const stream = await PdfStream.print(held.context, parameters, { ...held.limits, document });
-    // Chromium tells the end only with the piece after the last: of most PDFs all is known after the second.
+    // Chromium reports the end only with the piece after the last one. So most PDFs are complete after the second
+    // read.
     const first = [await stream.read()];
     if (!stream.ended) first.push(await stream.read());
     return { stream, first, status: document.status, report: held.report(document) };

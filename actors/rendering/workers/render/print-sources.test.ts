@@ -67,7 +67,8 @@ describe("PDF of several sources", function () {
     const pdfOptions = { displayHeaderFooter: true, margin: COUNTED.margin };
     const [single] = (await print(pool, { url, pdfOptions })).texts;
     const [joined] = (await print(pool, { sources: [{ url }], pdfOptions })).texts;
-    // The clock may reach the next minute between the two prints, and Chromium draws header and footer first.
+    // The times are removed, because the clock may reach the next minute between the two prints. The characters are
+    // sorted, because Chromium draws header and footer first.
     const marks = (text = "") => [...text.replace(/\d+:\d+/, "")].sort().join("");
     expect(marks(joined)).to.equal(marks(single));
   });

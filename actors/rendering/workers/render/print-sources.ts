@@ -1,4 +1,4 @@
-/** Prints several documents one after the other, and joins them into one PDF. */
+/** Prints several documents one after the other and joins them to one PDF. */
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { Source } from "../../../../schemas/rendering/http/page-files.ts";
 import { JOINED_PDF_BYTES_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
@@ -13,27 +13,27 @@ import { PdfStream } from "./pdf-stream.ts";
 import { type PrintedSource, printOverlays } from "./print-overlays.ts";
 import type { PdfTask, PrintedPdf } from "./print-pdf.ts";
 
-/** The title, cut to the length limit of a property. */
+/** An expression for the page: its title, cut to the maximum length of a property. */
 const TITLE = `document.title.slice(0, ${METADATA_CHARS_MAX}).toWellFormed()`;
 
 interface Printing {
   pool: BrowserPool;
   task: PdfTask;
   limits: { signal: AbortSignal; clock: Clock };
-  /** Bytes of the PDFs of all sources. */
+  /** Maximum bytes of the PDFs of all sources together. */
   bytesMax: number;
   /** Browser time and bytes so far. */
   spent: { browserMs: number; bytes: number };
 }
 
-/** A source's page in print, and its PDF until that is joined. */
+/** Data about a source's printed page, and its PDF until it is joined. */
 interface PrintedPart {
   about: Omit<PrintedSource, "sizes">;
   pdf: Uint8Array;
   address: string | undefined;
 }
 
-/** Rejects as `printPdf` does. The status is the highest that a site answered. */
+/** Prints and joins the sources. Rejects as `printPdf` does. `status` is the highest status that a site returned. */
 export async function printSources(
   pool: BrowserPool,
   { sources, ...task }: PdfTask & { sources: readonly Source[] },
@@ -62,7 +62,7 @@ export async function printSources(
   };
 }
 
-/** Joins the parts once all are printed, so that no slow site holds a place of joins. */
+/** Joins the parts after all of them are printed. So a slow site does not occupy one of the few slots for joins. */
 async function join(printing: Printing, parts: PrintedPart[]) {
   const { task, limits } = printing;
   const { pdfOptions } = task.parameters;
@@ -74,12 +74,12 @@ async function join(printing: Printing, parts: PrintedPart[]) {
   await using joiner = await PdfJoiner.open(AbortSignal.any([limits.signal, deadline.signal]));
   task.setWaiting?.(false);
   const printed: PrintedSource[] = [];
-  // The thread has copies, so this process keeps none.
+  // The parts are removed from this array, because the thread has its own copies.
   for (const { about, pdf, address } of parts.splice(0)) {
     printed.push({ ...about, sizes: await joiner.add({ pdf, address }) });
   }
   const overlays = pdfOptions?.displayHeaderFooter ? await overlay(printing, printed) : [];
-  // The page of the overlays may have reported that it waits.
+  // The page of the overlays may have reported that it waits for the network.
   task.setWaiting?.(false);
   const properties = { title: printed[0]?.title ?? "", ...printed[0]?.properties };
   const bytes = await joiner.finish({ ...properties, ...pdfOptions?.metadata }, overlays);
@@ -100,7 +100,7 @@ async function print(
   const document = file === undefined ? source : { files, document: file };
   const parameters = onDevice({ ...shared, ...document }, "print");
   const { deadlineAt, setWaiting } = task;
-  // The task's time limit starts with its first page.
+  // Only the first page calls `hold`, because the browser time of the task counts from there.
   const hold = index === 0 ? task.hold : undefined;
   await using held = await HeldPage.open(
     pool,

@@ -1,4 +1,6 @@
-/** Records what a page does while it loads, so that half a page does not pass for a whole one. */
+/**
+ * Records what a page does while it loads, so that an incompletely loaded page is not mistaken for a complete one.
+ */
 import type { CDPEvents, HTTPRequest, HTTPResponse, Protocol } from "puppeteer-core";
 import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import { REPORT_ENTRIES_MAX, REPORT_TEXT_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
@@ -14,10 +16,10 @@ export class PageRecord implements Disposable {
   readonly #recording = new DisposableStack();
   #requests = 0;
   #omitted = 0;
-  /** The latest request for the document itself. */
+  /** The latest request for the main document. */
   #document: HTTPRequest | undefined;
 
-  /** Records from now on, so make one before the page loads. */
+  /** Records from now on, so construct it before the page loads. */
   constructor(context: RenderContext) {
     this.#context = context;
     const { page } = context;
@@ -75,7 +77,8 @@ export class PageRecord implements Disposable {
 
   #onResponse(response: HTTPResponse): void {
     const status = response.status();
-    // The egress guard answers for addresses that it refuses, and says why.
+    // For addresses that the egress guard refuses, the proxy responds with an error status. `#fail` reads the reason
+    // from the proxy.
     if (status >= 400) this.#fail(response.request(), `it answered ${status}`);
   }
 
@@ -89,7 +92,8 @@ export class PageRecord implements Disposable {
     const refusal = this.#context.egress.failureOf(url)?.message;
     const reason = refusal === undefined ? found : refusal.slice(refusal.indexOf(": ") + 2);
     const entry = { url: clipped(url), type: request.resourceType(), reason: clipped(reason) };
-    // A request that was answered with an error, or by the guard, fails afterwards too.
+    // A request that got an error status, or a response of the proxy, fails afterwards too. It must be recorded only
+    // once.
     if (this.#failed.some((known) => known.url === entry.url)) return;
     this.#add(this.#failed, entry);
   }

@@ -1,4 +1,4 @@
-/** Keeps small answers for a while, so that the same request of an account gets the same answer. */
+/** Caches small responses for a limited time, so that the same request of an account gets the same response. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { RENDER_CACHE_BYTES_MAX } from "../../../../schemas/rendering/limits.ts";
@@ -15,7 +15,7 @@ export const KeptAnswer = z.object({
 });
 type KeptAnswer = z.infer<typeof KeptAnswer>;
 
-/** The fields of a task that its answer depends on. */
+/** The fields of a task on which its response depends. */
 interface CachedTask {
   account: string;
   parameters: unknown;
@@ -42,7 +42,10 @@ export class RenderCache {
     this.#clock = clock;
   }
 
-  /** Returns the place of a task's answer. Its key takes long for a large request, and is computed once. */
+  /**
+   * Returns the cache entry for a task's response. Its key is computed once, because that takes long for a large
+   * request.
+   */
   place(message: string, task: CachedTask): CachePlace {
     const { cacheTtlS = 0 } = task;
     const key = cacheTtlS === 0 ? "" : keyOf(message, task);
@@ -50,7 +53,7 @@ export class RenderCache {
   }
 }
 
-/** The place of the answer to one task. */
+/** The cache entry for the response to one task. */
 export class CachePlace {
   readonly #store: RenderCacheParts["store"];
   readonly #clock: RenderCacheParts["clock"];
@@ -65,7 +68,7 @@ export class CachePlace {
     this.#cacheTtlS = parts.cacheTtlS;
   }
 
-  /** Resolves to the answer to the same task, if there is one and the task takes it. */
+  /** Resolves to the cached response to the same task; undefined if there is none or the task accepts none. */
   async find(): Promise<Answer | undefined> {
     if (this.#cacheTtlS === 0) return undefined;
     const kept = await this.#store.get(this.#key);
@@ -74,7 +77,9 @@ export class CachePlace {
     return { bytes: Buffer.from(base64, "base64"), ...(pages !== undefined && { pages }), status };
   }
 
-  /** Passes the chunks on, and keeps them once the last has been taken. An error of the site is not kept. */
+  /**
+   * Passes the chunks on, and stores them after the last one was read. Error responses of the site are not stored.
+   */
   async *keep(
     chunks: AsyncIterable<Uint8Array>,
     about: () => Omit<Answer, "bytes">,
@@ -94,7 +99,7 @@ export class CachePlace {
     const until = Math.round(this.#clock.now() + cacheTtlS * 1_000);
     const base64 = Buffer.concat(kept).toString("base64");
     const answer = { until, base64, ...rest, ...(status !== undefined && { status }) };
-    // The write goes without a wait. An answer that is not kept is rendered again.
+    // The write is not awaited. If it fails, the page is simply rendered again.
     void this.#store.put(this.#key, answer, Math.ceil(cacheTtlS));
   }
 }

@@ -1,4 +1,4 @@
-/** One task of a page from its parameters to its answer: loads the page, lets an output take from it, and leaves it. */
+/** Runs one task, from its parameters to its response: loads a page, lets an output read from it, and releases it. */
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import { LOAD_REST_MS } from "../../../../schemas/rendering/limits.ts";
@@ -17,11 +17,11 @@ export interface RenderTask<P> extends PageTask {
 
 export interface Rendered<A> {
   answer: A;
-  /** Wall-clock milliseconds a browser was held. */
+  /** Wall-clock milliseconds for which a browser was in use. */
   browserMs: number;
-  /** The status that the page's site answered. Undefined for a submitted document. */
+  /** The HTTP status with which the page's site responded. Undefined for a submitted document. */
   status: number | undefined;
-  /** Events of the page, if the request wants a report. */
+  /** Report about the page, if the request wants one. */
   report: PageReport | undefined;
 }
 
@@ -54,7 +54,7 @@ export async function renderPage<P extends PageParameters, A>(
     return { make, status: document.status, report: held.report(document) };
   });
   held.leave();
-  // The remaining work needs no browser, and waits for models or another thread.
+  // The remaining work needs no browser. It waits for AI models or another thread.
   task.setWaiting?.(true);
   const answer = await held.explained(() => make(limits.signal));
   return { answer, browserMs: held.browserMs, status, report };

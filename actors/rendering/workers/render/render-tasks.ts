@@ -1,4 +1,4 @@
-/** Runs the tasks of one browser worker: from the cache or by a page, within the account's browser time. */
+/** Runs the tasks of one browser worker, with the cache or a page, within the browser time of the account. */
 import { Readable } from "node:stream";
 import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
@@ -38,7 +38,7 @@ interface RenderTasksParts {
   pool: BrowserPool;
   clock: Clock;
   cache: RenderCache;
-  /** The browser time of each account for a day; 0 is no limit. */
+  /** Limit of each account's browser time per day in milliseconds; 0 means no limit. */
   browserMsPerDay: number;
 }
 
@@ -78,7 +78,7 @@ export class RenderTasks {
     });
   }
 
-  /** The whole PDF as text, with the report of its page. */
+  /** Returns the whole PDF as base64 text in JSON, together with the report about its page. */
   async #reported(
     { chunks, trailer, report }: PrintedPdf & { report: PageReport },
     { task, input, place }: { task: TaskContext; input: TaskOf<PdfRequest>; place: CachePlace },
@@ -145,7 +145,10 @@ export class RenderTasks {
     });
   }
 
-  /** Runs the work within the account's browser time. A task whose tries are used up is refused. */
+  /**
+   * Runs the work within the account's browser time. If the browser died at the last allowed attempt, throws a
+   * refusal.
+   */
   async #tried<T>(
     task: TaskContext,
     accountId: string,
@@ -169,7 +172,7 @@ interface Answering<P> {
 
 const picture = pictureOutput();
 
-/** Reports the browser time of a task that was given up. */
+/** Returns the message that reports the browser time of a failed task. */
 export function failed(
   input: { account: string },
   { details }: ActorError,
@@ -192,11 +195,16 @@ function browserUsed(accountId: string, taskId: string, ms: number): Envelope[] 
 
 const statusOf = (status: number | undefined) => (status === undefined ? {} : { status });
 
-/** A renderer that crashed is no other page's doing, so a second crash is the page's own. */
+/**
+ * Maximum attempts of a task. A renderer has only one page, so a second crash of the renderer is caused by that page.
+ */
 const triesOf = ({ cause }: BrowserDiedError) =>
   cause instanceof RendererCrashedError ? RENDERER_TRIES_MAX : TASK_TRIES_MAX;
 
-/** A page that ends its browser is at fault; a browser that cannot start is ours. */
+/**
+ * Returns the refusal after the last attempt. If the page crashed its renderer or browser, the page is the cause. If
+ * no browser started, the platform is.
+ */
 function gaveUp(error: BrowserDiedError): ActorError {
   if (error.cause instanceof RendererCrashedError) {
     return new ActorError("browser_crashed", error.message, { browserMs: error.browserMs });

@@ -51,7 +51,8 @@ describe("renderWorker", function () {
     const newContext = pool.newContext.bind(pool);
     pool.newContext = async (signal) => {
       const context = await newContext(signal);
-      // At a request of the page itself: its document is in the renderer that shows it.
+      // Crashes the renderer only when the page requests its image: from then on its document is in the renderer that
+      // shows it.
       const crash = () => void context.session.send("Page.crash").catch(() => {});
       site.page("/crash.png", crash);
       return context;
@@ -94,7 +95,7 @@ describe("renderWorker", function () {
       ...LIMITS,
       browserMsPerDay: limitMs,
     });
-    // The account's own rule, with what its pages have used so far.
+    // Acts like the account: refuses when the time that its pages have used reaches the limit.
     let usedMs = 0;
     const asked: number[] = [];
     const call = (async (_contract: unknown, _key: string, message: string, given: object) => {
@@ -113,7 +114,7 @@ describe("renderWorker", function () {
     };
     const refused = await refusalOf(handlers.pdf(input, taskContext({ call })));
     expect(refused.code).to.equal("browser_time_exceeded");
-    // Not earlier, and long before the page's own timeout.
+    // The page was aborted after the limit, but long before its own timeout.
     expect(asked.at(-1)).to.be.within(limitMs, 20_000);
     usedMs = refused.details.browserMs ?? 0;
     expect(usedMs).to.be.within(limitMs, 20_000);
@@ -137,7 +138,8 @@ describe("renderWorker", function () {
       const said: boolean[] = [];
       const setWaiting = (isWaiting: boolean) => {
         said.push(isWaiting);
-        // The page that waits may load for a while; the other never waits.
+        // The page that waits for the network may first load for a while. The computing page never waits, so the test
+        // ends after eight reports.
         if (isWaiting || said.length === 8) leaving.abort();
       };
       const parameters = PdfRequest.parse({ html: script });

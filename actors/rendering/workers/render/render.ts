@@ -1,4 +1,4 @@
-/** The browser worker: its tasks, and the output of a loaded page that each of them gives. */
+/** The browser worker: its tasks, and the output that each task creates from a loaded page. */
 
 import type { RenderCall } from "../../../../schemas/rendering/http/render-calls.ts";
 import { PAGES_PER_COMPUTING_PAGE } from "../../../../schemas/rendering/limits.ts";
@@ -18,15 +18,18 @@ import type { RenderCache } from "./render-cache.ts";
 import { failed, RenderTasks } from "./render-tasks.ts";
 
 export interface RenderLimits {
-  /** Pages that compute at a time; pages that wait for the network come on top. One account may have as many in all. */
+  /**
+   * Maximum pages that compute at the same time. Pages that wait for the network are allowed in addition. The same
+   * number limits all pages of one account, whether they compute or wait.
+   */
   interactive: number;
   batch: number;
-  /** The browser time of each account for a day; 0 is no limit. */
+  /** Limit of each account's browser time per day in milliseconds; 0 means no limit. */
   browserMsPerDay: number;
 }
 
 interface RenderParts {
-  /** The store of requests and results of jobs. */
+  /** The object store with the requests and results of jobs. */
   objects: ConstructorParameters<typeof JobTasks>[0]["objects"];
   requestKeys: ConstructorParameters<typeof JobTasks>[0]["requestKeys"];
   pool: BrowserPool;
@@ -68,7 +71,7 @@ export function renderWorker(parts: RenderParts, limits: RenderLimits) {
       ...{ pdf: failed, screenshot: failed, content: failed, markdown: failed, links: failed },
       ...{ scrape: failed, snapshot: failed, json: failed, accessibilityTree: failed },
       job: jobFailed,
-      // The store removes the remaining objects by age.
+      // Nothing to do after a failed purge: the store removes the remaining objects by their age.
       purge: () => [],
     },
   });

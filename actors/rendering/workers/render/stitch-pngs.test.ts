@@ -17,7 +17,7 @@ describe("StitchedPng", () => {
         Buffer.from(Array.from({ length: WIDTH * pixel }, () => random.next() * 256));
       const pieces = FILTERS.map((_, filter) => ({
         rows: [row(), row(), row()],
-        // The first row of each piece by another filter, and the rows below by all of them.
+        // The first row of each piece uses another filter, so that all filters are tested there.
         filters: [filter, (filter + 1) % 5, (filter + 2) % 5],
       }));
       const picture = new StitchedPng();

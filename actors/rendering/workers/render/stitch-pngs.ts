@@ -1,6 +1,6 @@
 /**
- * Joins PNG pictures of the same width and kind below each other (PNG, third edition, 5 and 9), row by row as they
- * come: neither all pixels nor all pieces are in memory at once.
+ * Joins PNG pictures of the same width and format below each other (PNG, third edition, 5 and 9). Rows are processed
+ * as they arrive, so the memory never holds all pixels or all pieces at the same time.
  */
 import { strict as assert } from "node:assert";
 import { once } from "node:events";
@@ -12,7 +12,10 @@ const SIGNATURE = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
 const CHUNK_FRAME = 12;
 /** Bytes of a pixel, by colour type: RGB and RGBA, 8 bits each. */
 const PIXEL_BYTES: Record<number, number> = { 2: 3, 6: 4 };
-/** Tiles arrive compressed well; this level takes a quarter of the default's time. */
+/**
+ * Compression level, which takes a quarter of the time of the default level. The rows of the pieces keep their
+ * filters, so they still compress well.
+ */
 const LEVEL = 3;
 const FILTER = { none: 0, sub: 1, up: 2, average: 3, paeth: 4 };
 
@@ -20,7 +23,7 @@ interface Png {
   width: number;
   height: number;
   colorType: number;
-  /** The header but for width and height. */
+  /** The header without width and height. */
   kind: Buffer;
   /** Chunks between the header and the pixels, such as the colour space. */
   before: Buffer;
@@ -43,7 +46,7 @@ export class StitchedPng {
     return this.#pieces.reduce((sum, { length }) => sum + length, 0);
   }
 
-  /** Adds a picture at the bottom. Throws where its width or kind is another. */
+  /** Adds a picture at the bottom. Throws if its width or format differs from the first picture. */
   async add(bytes: Buffer): Promise<void> {
     const png = parse(bytes);
     this.#first ??= png;
@@ -57,7 +60,7 @@ export class StitchedPng {
     });
   }
 
-  /** The whole picture. Nothing can be added any more. */
+  /** Returns the complete picture. No picture can be added afterwards. */
   async finish(): Promise<Buffer> {
     assert(this.#first, "a picture has at least one piece");
     this.#deflate.end();
@@ -101,11 +104,14 @@ function parse(bytes: Buffer): Png {
   };
 }
 
-/** Writes the first row so that it does not depend on the row above, which was empty and is now another piece's last. */
+/**
+ * Rewrites the first row of a piece so that its filter does not depend on the row above. In the piece that row was
+ * empty; in the joined picture it is the last row of the previous piece.
+ */
 function unlinkFirstRow(rows: Buffer, { width, colorType }: Png): void {
   const pixel = PIXEL_BYTES[colorType] ?? 0;
   const filter = rows[0];
-  // Below an empty row, Up is None, and Paeth is Sub.
+  // Below an empty row, the filter Up equals None, and Paeth equals Sub.
   if (filter === FILTER.up) rows[0] = FILTER.none;
   if (filter === FILTER.paeth) rows[0] = FILTER.sub;
   if (filter !== FILTER.average) return;

@@ -17,7 +17,9 @@ const BLUE = [0, 0, 255, 255];
 const WHITE = [255, 255, 255, 255];
 const NOTHING = [0, 0, 0, 0];
 
-/** A red page of 200 × 300, with a green box at 20, 150 and a blue one in the window's corner. */
+/**
+ * A red page of 200 × 300 pixels, with a green box at position 20, 150 and a blue box in the corner of the window.
+ */
 const PAGE = `<!doctype html><title>a page</title><style>
   body { margin: 0; height: 300px; background: #f00 }
   #green { position: absolute; left: 20px; top: 150px; width: 60px; height: 40px; background: #0f0 }
@@ -232,7 +234,7 @@ describe("takeScreenshot", function () {
   });
 
   describe("how large", () => {
-    /** A picture with the maximum number of pixels, and one with a row more. */
+    /** The size of a picture with the maximum number of pixels. Tests also use one row more. */
     const width = 1_920;
     const height = SCREENSHOT_PIXELS_MAX / width;
     const tall = (px: number) => `<body style="margin:0;background:#0f0;height:${px}px">`;
@@ -248,7 +250,7 @@ describe("takeScreenshot", function () {
     });
 
     it("is a png of several pieces for a page that is taller, with every row in its place", async () => {
-      // Stripes of 1,000 rows, and a line that crosses them, so that no two rows of a piece are the same.
+      // Stripes of 1,000 rows each, and a diagonal that crosses them, so that no two rows of a piece are equal.
       const rows = 36;
       const stripes = Array.from(
         { length: rows },

@@ -1,4 +1,4 @@
-/** One screenshot task from its parameters to its bytes. */
+/** Runs one screenshot task, from its parameters to the bytes of the picture. */
 import type { ScreenshotOptions } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import {
@@ -20,7 +20,7 @@ import { type Rendered, type RenderTask, renderPage } from "./render-page.ts";
 import { captureTall } from "./tall-picture.ts";
 
 interface Screenshot extends Omit<Rendered<Buffer>, "answer"> {
-  /** The picture, or its text in base64, as was asked for. */
+  /** The picture, or its text in base64, as the request demands. */
   bytes: Buffer;
 }
 
@@ -46,7 +46,7 @@ export function pictureOutput(bytesMax?: number): Output<ScreenshotRequest, Buff
   };
 }
 
-/** Waits, with a bounded patience, until what the page shows is complete and still. */
+/** Waits a limited time until the visible content of the page is complete and no animation runs. */
 export async function pictureReady({ context, limits }: LoadedPage): Promise<void> {
   const look = await lookOnce(context, limits);
   if (look?.isReady) return;
@@ -85,7 +85,8 @@ async function captureAny(
     if (typeof whole === "number") throw tooHeavy(whole, bytesMax);
     return whole.toString("base64");
   }
-  // If nothing beyond the window may be drawn, the window has to grow for a full page.
+  // With `captureBeyondViewport: false` nothing outside the window may be drawn, so for a full page the window must
+  // grow.
   const grows = fullPage === true && options.captureBeyondViewport === false;
   const part = { fullPage: grows || undefined, clip: grows ? undefined : area };
   return await shoot(context, { ...options, ...part, encoding: "base64" });

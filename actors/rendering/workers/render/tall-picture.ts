@@ -1,12 +1,15 @@
-/** Captures a page that is taller than one picture of the browser can be, in pieces that are joined. */
+/** Captures a page that is too tall for one picture of the browser. It captures pieces and joins them. */
 import { TILE_ROWS_UNIT } from "../../../../schemas/rendering/limits.ts";
 import type { Area } from "./picture-area.ts";
 import { StitchedPng } from "./stitch-pngs.ts";
 
-/** Device pixels of a piece: 16 MB while it is joined. */
+/** Maximum device pixels of a piece. A piece uses 16 MB of memory while it is joined. */
 const TILE_PIXELS_MAX = 4_000_000;
 
-/** Resolves to the picture, or to the bytes of the pieces so far where these are more than `bytesMax`. */
+/**
+ * Resolves to the picture. If the pieces so far have more than `bytesMax` bytes, resolves to the number of their
+ * bytes instead.
+ */
 export async function captureTall(
   capture: (clip: Area) => Promise<string>,
   area: Area,

@@ -1,20 +1,23 @@
 /**
- * Watches whether a page computes or only waits for the network, so that one that waits keeps no other from
- * computing.
+ * Detects whether a page computes or only waits for the network, so that a waiting page does not prevent another page
+ * from computing.
  */
 import type { CDPSession } from "puppeteer-core";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
-/** How often a page is asked whether it computes; most pages end before the first time. */
+/** Interval between checks whether a page computes. Most pages end before the first check. */
 const COMPUTING_CHECK_MS = 250;
-/** A page whose main thread answers later than this computes: an idle one answers within some milliseconds. */
+/**
+ * If the main thread of a page responds later than this, the page computes. An idle main thread responds within a few
+ * milliseconds.
+ */
 const COMPUTING_ANSWER_MS = 50;
 
 /**
- * Reports what the page does until the signal aborts; a page counts as computing until it is known to wait. A page
- * waits if its main thread answered the last two questions at once. (`Performance.getMetrics`, which would say how
- * long the thread worked, is empty in headless shells.) The first question comes after COMPUTING_CHECK_MS, so most
- * pages end without one.
+ * Reports whether the page waits or computes, until the signal aborts. Until the first report a page counts as
+ * computing. A page waits if its main thread responded in time to the last two checks. (`Performance.getMetrics`
+ * would tell how long the thread worked, but it is empty in headless shells.) The first check comes after
+ * COMPUTING_CHECK_MS, so most pages end without one.
  */
 export async function watchComputing(
   session: Pick<CDPSession, "send">,
@@ -33,13 +36,13 @@ export async function watchComputing(
   }
 }
 
-/** False where the document was replaced meanwhile, or the page has gone. */
+/** Whether the main thread responds. False if the document was replaced meanwhile or the page is closed. */
 async function answers(session: Pick<CDPSession, "send">): Promise<boolean> {
   try {
     await session.send("Runtime.evaluate", { expression: "0", returnByValue: true });
     return true;
   } catch {
-    // A page that has gone ends its task by that.
+    // The error is ignored: if the page is closed, its task ends for that reason.
     return false;
   }
 }

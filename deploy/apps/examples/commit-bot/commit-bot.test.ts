@@ -14,7 +14,7 @@ describe("example commit-bot", function () {
 
   const REPOS = "/artifacts/namespaces/default/repos";
   const log = async (name: string, ref: string) =>
-    // Null, with a 404, while there is no such ref.
+    // The result is null, with status 404, while the ref does not exist.
     (await platform.rest("GET", `${REPOS}/${name}/log?ref=${ref}`)).body.result ?? [];
   const commit = async (name: string, message: string) => {
     const changes = [{ path: "a.txt", content: message }];
@@ -41,7 +41,7 @@ describe("example commit-bot", function () {
     expect(file.body.result.map(({ name }: { name: string }) => name)).to.deep.equal([
       "CHANGELOG.pdf",
     ]);
-    // The bot's own commits were pushes too. All were delivered, and caused no further commits.
+    // The bot's own commits caused push events too. All of these were delivered, and caused no further commits.
     const deliveries = "/apps/commit-bot/agents/Changelog/default-notes/deliveries";
     await until(
       "all are delivered",

@@ -7,7 +7,7 @@ import { deployExample } from "../../../../scripts/testing/example-app.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { findChromium } from "../../../../scripts/tools.ts";
 
-/** The folder for pictures of the page that people look at; unset: none are made. */
+/** A folder for screenshots of the page, for people to look at. If unset, none are taken. */
 const PICTURES = process.env.PAGE_PICTURES;
 const SECRET = "it is a secret";
 

@@ -1,6 +1,6 @@
 /**
- * A server with one app whose endpoints are declared, in front of real inboxes and of an agent that remembers what it
- * got.
+ * A server with one app that declares endpoints, with real inboxes, and with an agent that remembers the events it
+ * received.
  */
 import { pino } from "pino";
 import { agentInboxActor } from "../../../../actors/apps/agent-inbox/agent-inbox.ts";
@@ -30,8 +30,8 @@ export interface WebhookServer extends AsyncDisposable {
 }
 
 /**
- * `waiting`: events that wait in every inbox, of which the first is with its agent; `bytesMax`: what the account's
- * agents may keep.
+ * Starts the server. `waiting`: the number of events that already wait in every inbox, the first of which is being
+ * delivered. `bytesMax`: the limit of bytes for the account's agents.
  */
 export async function webhookServer(
   webhooks: unknown[],

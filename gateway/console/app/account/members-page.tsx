@@ -1,4 +1,4 @@
-/** The people of the account, their roles, and invitations. */
+/** The page of the account's members: their roles, and invitations. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, resultOf } from "../lib/rest.ts";

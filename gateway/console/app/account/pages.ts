@@ -1,4 +1,4 @@
-/** Pages of the account: its API tokens, its members, and the sessions of the person. */
+/** Pages of the account: its API tokens, its members, and the browser sessions of the signed-in person. */
 import type { Pages } from "../lib/router.ts";
 import { MembersPage } from "./members-page.tsx";
 import { SessionsPage } from "./sessions-page.tsx";

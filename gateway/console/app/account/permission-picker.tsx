@@ -1,4 +1,4 @@
-/** Chooses what a token opens: for each part of the platform nothing, reading, or reading and writing. */
+/** Lets a person choose the permissions of a token: for each part of the platform none, read, or read and write. */
 import { useId } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import type { PermissionGroup } from "../lib/wire.ts";

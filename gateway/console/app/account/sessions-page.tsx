@@ -1,4 +1,4 @@
-/** Browsers in which the person is signed in, and who the person is to the platform. */
+/** Lists the browsers in which the person is signed in, and shows the person's identity on the platform. */
 import { useAccount } from "../lib/account.tsx";
 import { ROOT } from "../lib/router.ts";
 import type { WireSession } from "../lib/wire.ts";

@@ -1,4 +1,7 @@
-/** The API tokens of the account: their list, a new one, and one with its permissions, its secret and its end. */
+/**
+ * The account's API tokens: their list, a form for a new token with its permissions and expiry, and the secret of the
+ * new token.
+ */
 
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
@@ -107,7 +110,7 @@ const EXPIRIES = [
   ["365", "In 1 year"],
 ] as const;
 
-/** The permissions that the account may give to tokens. */
+/** Reads the permissions that the account may give to tokens. */
 const useGroups = () =>
   useRest<PermissionGroup[]>(useAccount().restPath("/tokens/permission_groups?per_page=50"));
 
@@ -170,7 +173,9 @@ export function NewTokenPage() {
   );
 }
 
-/** Refuses in the words of the page: a person knows no policies. */
+/**
+ * Throws if no permission is chosen. The REST API's own error would mention policies, which this page does not show.
+ */
 function checkChosen(permissions: readonly string[]): void {
   if (permissions.length === 0) throw refuse("Choose at least one permission.");
 }

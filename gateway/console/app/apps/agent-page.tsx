@@ -1,4 +1,4 @@
-/** One agent: its state as it changes, its tables, its methods, its timers and its queue. */
+/** The page of one agent: its live state, its tables, its methods, its timers and its queue. */
 
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
@@ -14,7 +14,7 @@ import { Badge, Facts, JsonBlock, parseJson, Scroll, Time } from "../parts/note.
 import { Card, RestPage } from "../parts/page.tsx";
 import { type AgentPlace, agentPath, appPath, webhooksPlace } from "./agent-place.ts";
 
-/** Each look opens the agent where it is not in memory. */
+/** Interval between two reads. It is long, because each read loads the agent into memory if it is not there. */
 const REFRESH_MS = 5_000;
 
 export function AgentPage({ parameters }: PageParameters) {

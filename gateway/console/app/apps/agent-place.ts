@@ -1,4 +1,6 @@
-/** The paths of apps and agents in the REST API and in the console. Agents' names may contain any characters. */
+/**
+ * The paths of apps and agents in the REST API and in the console. The name of an agent may contain any characters.
+ */
 
 export interface AgentPlace {
   app: string;
@@ -9,7 +11,7 @@ export interface AgentPlace {
 const below = ({ className, name }: AgentPlace) =>
   `${encodeURIComponent(className)}/${encodeURIComponent(name)}`;
 
-/** The path of an app: below the account in the REST API, and in the console. */
+/** The path of an app. It is the same below the account in the REST API and in the console. */
 export const appPath = (app: string) => `/apps/${encodeURIComponent(app)}`;
 
 /** A path below the account. */
@@ -27,7 +29,7 @@ const TABS = [
   ["/secrets", "Secrets"],
 ] as const;
 
-/** The common head of an app's pages. */
+/** The heading and tabs that all pages of an app share. */
 export const appFrame = (app: string, current: (typeof TABS)[number][0]) => ({
   title: app,
   above: ["Apps and agents", "apps"] as const,

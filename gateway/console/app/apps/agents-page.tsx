@@ -48,13 +48,13 @@ type AgentsProps = Pick<
 > & {
   app: string;
   list: ListOf<WireAgentEntry>;
-  /** The names lead to deliveries, and the buttons to agents. */
+  /** If true, the names link to deliveries, and the buttons link to agents. */
   isOfWebhooks?: true;
 };
 
 /**
- * A list of an app's agents. Each name links to the agent's page, and its button to the agent's deliveries; or the
- * other way round.
+ * A list of an app's agents. The name of each agent links to the agent's page, and a button links to the agent's
+ * deliveries. With `isOfWebhooks`, the two links are exchanged.
  */
 export function AgentsList({ app, isOfWebhooks, ...list }: AgentsProps) {
   const placeOf = ({ class_name: className, name }: WireAgentEntry) => ({ app, className, name });

@@ -1,4 +1,4 @@
-/** The apps of the account, and of one app its versions and its secrets. */
+/** The list of the account's apps, and the pages of one app's versions and secrets. */
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatNumber } from "../lib/format.ts";
 import { ask } from "../lib/rest.ts";

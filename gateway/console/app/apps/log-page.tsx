@@ -1,4 +1,4 @@
-/** The lines that an app prints, as it prints them. */
+/** Shows the log lines of an app live. */
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { asRefusal, type RestError, resultOf } from "../lib/rest.ts";
@@ -72,7 +72,7 @@ const isWanted = (line: WireAppLogLine, { level, text }: { level: string; text: 
     .toLowerCase()
     .includes(text.toLowerCase());
 
-/** The newest is first: what comes is where the eye is. */
+/** Shows the newest line first, so that new lines appear at the top, where the person looks. */
 function LogLines({ app, lines }: { app: string; lines: readonly WireAppLogLine[] }) {
   return (
     <Scroll label="Log, the newest line first" class="log-box">
@@ -106,14 +106,14 @@ const clock = new Intl.DateTimeFormat("en-GB", {
 });
 const timeOfDay = (text: string) => clock.format(Date.parse(text));
 
-/** Lines that are shown; older ones go. */
+/** Maximum number of shown lines. Older lines are removed. */
 const LINES_MAX = 1_000;
 const FIRST_LINES = 300;
-/** How long the platform holds a request that has nothing to say yet. */
+/** How long the platform delays its response while there are no new lines. */
 const WAIT_S = 20;
 const AGAIN_MS = 3_000;
 
-/** `path` is that of the log. While it is paused, nothing is asked. */
+/** Reads the log at `path` and follows it. Sends no requests while it is paused. */
 function useLog(path: string, isPaused: boolean) {
   const [lines, setLines] = useState<WireAppLogLine[]>();
   const [error, setError] = useState<RestError>();

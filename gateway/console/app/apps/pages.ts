@@ -1,4 +1,4 @@
-/** Pages of the account's apps, each with its versions, secrets, log and agents. No app's name begins with a dash. */
+/** Pages of the account's apps: the versions, secrets, log and agents of each app. */
 import type { Pages } from "../lib/router.ts";
 import { AgentPage } from "./agent-page.tsx";
 import { AgentsPage } from "./agents-page.tsx";

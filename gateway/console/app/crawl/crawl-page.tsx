@@ -1,4 +1,4 @@
-/** One crawl: its progress live, and its records with what was kept of each page. */
+/** The page of one crawl: its live progress, and the record of each page with the stored content. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatDuration, formatNumber } from "../lib/format.ts";
@@ -23,7 +23,8 @@ export function CrawlPage({ parameters }: PageParameters) {
   const path = restPath(`/browser-rendering/crawl/${encodeURIComponent(parameters.id ?? "")}`);
   const query = queryOf({ limit: String(PAGE), status, cursor });
   const { reading, progress, latest, error, follow } = useCrawl(path, query);
-  // The first record is where the crawl began; other lists of records do not have it.
+  // The first record of the unfiltered first list is the address where the crawl began. Filtered and later lists do
+  // not contain it.
   const start = useRef<string | undefined>(undefined);
   if (status === "" && cursor === undefined) start.current ??= reading.value?.records[0]?.url;
   const choose = (next: string) => {
@@ -100,18 +101,21 @@ function Progress({ value, latest }: { value: WireCrawl; latest: readonly string
   );
 }
 
-/** Records carry their content, so they are not read for every page that comes in. */
+/**
+ * Minimum time between two reads of the records. Records contain the content of pages, so they are not read again for
+ * every new page.
+ */
 const RECORDS_EVERY_MS = 1_500;
-/** A stream that broke is opened again after this time. */
+/** Time after which a broken event stream is opened again. */
 const RECONNECT_MS = 3_000;
 
 type CrawlProgress = Pick<WireCrawlSummary, "status" | "total" | "finished" | "skipped">;
 
 interface FollowedCrawl {
   reading: Reading<WireCrawl>;
-  /** Newer than the reading while the crawl runs. */
+  /** The progress of a running crawl, which is newer than `reading`. */
   progress: CrawlProgress | undefined;
-  /** Addresses that came in last, the newest first. */
+  /** The latest crawled addresses, the newest first. */
   latest: readonly string[];
   /** Why the crawl is not followed. */
   error: RestError | undefined;
@@ -161,7 +165,10 @@ function useCrawl(path: string, query: string): FollowedCrawl {
   };
 }
 
-/** Follows until the crawl has finished, through restarts of the platform. Rejects where it may not be followed. */
+/**
+ * Follows the events of a crawl until it has finished. Reconnects after restarts of the platform. Rejects if the
+ * platform refuses the request.
+ */
 async function follow(
   path: string,
   signal: AbortSignal,
@@ -178,7 +185,7 @@ async function follow(
     }
     await new Promise((resolve) => setTimeout(resolve, RECONNECT_MS));
     if (signal.aborted) return;
-    // Without a stream, the next reading has the news.
+    // Events may have been missed while there was no stream, so the caller must read the crawl again.
     take("missed", {});
   }
 }

@@ -1,4 +1,4 @@
-/** The crawls of the account, newest first, and how to start one. */
+/** The list of the account's crawls, newest first, and the form for a new crawl. */
 import { useAccount } from "../lib/account.tsx";
 import { formatNumber } from "../lib/format.ts";
 import { resultOf } from "../lib/rest.ts";

@@ -1,4 +1,7 @@
-/** The records of a crawl by their status, each with its reason and a preview of what was kept. */
+/**
+ * Lists the records of a crawl by their status. Each record has the reason for its status and a preview of the stored
+ * content.
+ */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reading } from "../lib/use-rest.ts";
 import type { WireCrawl } from "../lib/wire.ts";
@@ -115,7 +118,7 @@ function RecordLine({ record, isShown, onShow }: LineProps) {
   );
 }
 
-/** More characters than these are cut in a view; the REST API has all of them. */
+/** Maximum number of characters in a view. Longer content is cut; the REST API returns all of it. */
 const SHOWN_CHARS_MAX = MARKDOWN_CHARS_MAX;
 
 interface View {
@@ -180,15 +183,17 @@ function viewsOf({ markdown, html, json }: WireRecord): View[] {
 }
 
 /**
- * The frame has no scripts, forms, links, pictures or styles of the page, and may load nothing. The policy that it
- * inherits forbids styles of its own too, so an old element names the font.
+ * The head of the frame's document. The document has no scripts, forms, links, pictures or styles of the crawled
+ * page, and may load nothing. The inherited content security policy also forbids our own styles, so the old element
+ * <font> sets the font.
  */
 const FRAME_HEAD = `<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">\
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'"><title>Page</title><font face="system-ui, sans-serif">`;
 
 /**
- * Shows a page without what could run or load. The policy of the console takes no text as markup, also not for
- * `srcdoc`, so the frame gets a blob: it inherits the same policy, and the sandbox gives it no origin.
+ * Shows a crawled page without anything that could run or load. The console's content security policy refuses text as
+ * markup, also for `srcdoc`, so the frame shows a blob URL. The blob inherits the same policy, and the sandbox gives
+ * the frame no origin.
  */
 function HtmlFrame({ html, title }: { html: string; title: string }) {
   const text = useMemo(() => `${FRAME_HEAD}${writeHtml(parseHtml(html))}</font>`, [html]);

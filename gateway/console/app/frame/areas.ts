@@ -1,16 +1,17 @@
 /**
- * The areas of the console, in the order of the navigation. Each is a chunk of its own that loads when it is opened.
+ * The areas of the console, in the order of the navigation. Each area is a separate chunk that is loaded when the
+ * area is opened.
  */
 import type { Pages } from "../lib/router.ts";
 import type { IconName } from "./navigation.tsx";
 
 export interface Area {
-  /** The first part of the path; empty for the first page. */
+  /** The first part of the area's path. Empty for the home page. */
   path: string;
   label: string;
   icon: IconName;
   load: () => Promise<{ pages: Pages }>;
-  /** Shown to administrators of the installation alone. */
+  /** If true, only administrators of the installation see the area. */
   isOfAdministrators?: true;
 }
 

@@ -1,4 +1,4 @@
-/** The whole console: the person, the account, and the page of the address. */
+/** The whole console: loads the signed-in person, chooses the account, and shows the page of the current address. */
 
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -44,7 +44,7 @@ function OfPerson({ user, accounts }: { user: WireUser; accounts: readonly WireA
   const { path, query } = usePlace();
   const [asked = "", ...rest] = path.split("/");
   const account = accounts.find(({ id }) => id === asked);
-  // A shared address without an account means the reader's own.
+  // If the address contains no account, as in a shared link, the console uses an account of the reader.
   const target = account ? undefined : (remembered(accounts) ?? accounts[0]);
   useEffect(() => {
     if (account) localStorage.setItem(REMEMBERED, account.id);
@@ -128,7 +128,7 @@ function AreaPage({ path }: { path: string }) {
   const found = pageOf(pages, path.slice(area.path.length).replace(/^\//, ""));
   if (!found) return <NoSuchPage />;
   const { Shown, parameters } = found;
-  // Another address is another page, with fields and focus of its own.
+  // The key creates a new page for each path, so that fields and focus are not kept from the previous page.
   return <Shown key={path} parameters={parameters} />;
 }
 

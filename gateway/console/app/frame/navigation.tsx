@@ -1,4 +1,4 @@
-/** The navigation: areas with their icons, the account, and the person. On narrow screens it opens by a button. */
+/** The navigation: areas with their icons, the account menu, and the person. On narrow screens, a button opens it. */
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, refuse, resultOf } from "../lib/rest.ts";

@@ -1,4 +1,6 @@
-/** The first page: whether all is well, how much of the limits is used, what happened, and three ways to begin. */
+/**
+ * The home page: the health of the platform, the used part of the limits, recent activity, and three quick starts.
+ */
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration, formatNumber } from "../lib/format.ts";
@@ -33,7 +35,7 @@ export function HomePage() {
   );
 }
 
-/** What /healthz answers; `undefined`: not yet. */
+/** The response of /healthz. Undefined while it has not arrived. */
 type HealthState = { isReady: boolean; faults: string[] } | undefined;
 
 function Health() {
@@ -46,7 +48,7 @@ function Health() {
       const faults = errors.map(({ message }: { message: string }) => message);
       setState({ isReady: response.ok, faults });
     } catch {
-      // A proxy before the platform answers in its own words.
+      // The response is not from the platform, perhaps from a proxy in front of it, so the page shows its status.
       setState({ isReady: false, faults: [sayingNothing(response)] });
     }
   };
@@ -119,7 +121,7 @@ function QuickStarts() {
       path: restPath("/artifacts/namespaces/default/repos"),
       json: { name: "hello" },
     }),
-    // Everybody on the machine can read a command line.
+    // The token is passed in the environment, because every user of the machine can read command lines.
     'GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader GIT_CONFIG_VALUE_0="Authorization: Bearer $TOKEN" \\',
     `  git clone ${location.origin}${ROOT}/git/${account.id}/default/hello.git`,
   ].join("\n");

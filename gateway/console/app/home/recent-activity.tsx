@@ -1,4 +1,4 @@
-/** What happened last in the account, as far as lists of the REST API tell: crawls, deployments, clients and tokens. */
+/** Shows recent events of the account from lists of the REST API: crawls, deployments, clients and tokens. */
 import type { ComponentChildren } from "preact";
 import { useAccount } from "../lib/account.tsx";
 import { useRest } from "../lib/use-rest.ts";
@@ -15,13 +15,13 @@ interface Happening {
   key: string;
   what: string;
   subject: string;
-  /** The page of the subject, below the account. */
+  /** Path of the page about the event's subject, relative to the account. */
   to: string;
   at: string;
   state?: readonly [Tone, string];
 }
 
-/** Shows `below` under the lists once all lists have answered, so that no list moves it. */
+/** Shows `below` under the lists, but only after all lists have loaded, so that no list moves it. */
 export function RecentActivity({ children: below }: { children: ComponentChildren }) {
   const { restPath } = useAccount();
   const crawls = useRest<WireCrawlEntry[]>(

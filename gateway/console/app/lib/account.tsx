@@ -1,4 +1,4 @@
-/** The signed-in person and the account that the console shows, for every page. */
+/** Provides every page with the signed-in person and the account that the console shows. */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { navigate } from "./router.ts";
@@ -8,7 +8,10 @@ export interface AccountView {
   user: WireUser;
   accounts: readonly WireAccount[];
   account: WireAccount;
-  /** What the person may do here; undefined: it could not be read, so the platform decides at each request. */
+  /**
+   * The permissions of the person in this account. Undefined if they could not be read; then the platform decides at
+   * each request.
+   */
   permissions: readonly string[] | undefined;
 }
 
@@ -20,14 +23,14 @@ export function useAccount() {
   const { account, permissions } = view;
   return {
     ...view,
-    /** A path of the REST API in this account: `restPath("/tokens")`. */
+    /** Returns a path of this account in the REST API: `restPath("/tokens")`. */
     restPath: (path: string) => `/accounts/${account.id}${path}`,
-    /** Shows another page of this account: `go("oauth-clients")`. It says `said` once. */
+    /** Opens another page of this account: `go("oauth-clients")`. The page shows the message `said` one time. */
     go: (path: string, said?: string) =>
       navigate(placeIn(account, path), said === undefined ? {} : { said }),
     may: (permission: string) => permissions === undefined || permissions.includes(permission),
   };
 }
 
-/** A path of the console in an account. */
+/** Returns the path of a page of an account in the console. */
 export const placeIn = ({ id }: WireAccount, path: string) => (path === "" ? id : `${id}/${path}`);

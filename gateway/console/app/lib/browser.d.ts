@@ -1,4 +1,7 @@
-/** Declarations for what the type check cannot see: style sheets, and the part of Node that schemas use. */
+/**
+ * Type declarations that the type check of the console needs: for style sheets, and for the part of Node that schemas
+ * use.
+ */
 declare module "*.css" {}
 
 /** The body of a request that deploys the example; the bundler makes it. */

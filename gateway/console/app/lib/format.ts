@@ -1,4 +1,4 @@
-/** Times, sizes and numbers as people read them. */
+/** Formats times, sizes and numbers for people. */
 
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["second", 60],

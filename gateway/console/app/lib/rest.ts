@@ -1,4 +1,7 @@
-/** The client of the REST API: the session cookie opens it, with a header that no other site can send. */
+/**
+ * Client of the REST API for the console. It authenticates with the session cookie, and with a header that no other
+ * site can send.
+ */
 import { ROOT } from "./router.ts";
 
 export interface RestRequest {
@@ -14,7 +17,7 @@ export interface RestAnswer<T> {
   info: ResultInfo;
 }
 
-/** Numbers of a page, or the cursor of a list. */
+/** The page numbers of a result, or the cursor of a list. */
 export interface ResultInfo {
   page?: number;
   per_page?: number;
@@ -29,14 +32,14 @@ interface Fault {
   source?: { pointer: string };
 }
 
-/** A refusal of the REST API. `fields` has the messages of fields, by JSON pointer. */
+/** An error response of the REST API. `fields` has the error messages of request fields, by JSON pointer. */
 export class RestError extends Error {
   readonly status: number;
   readonly fields: ReadonlyMap<string, string>;
   readonly requestId: string | undefined;
 
   constructor(status: number, faults: readonly Fault[], requestId?: string | null) {
-    // Two rules may refuse one field in the same words.
+    // Removes duplicates, because two rules may refuse one field with the same message.
     super([...new Set(faults.map(({ message }) => message))].join("\n"));
     this.status = status;
     this.requestId = requestId ?? undefined;
@@ -47,22 +50,22 @@ export class RestError extends Error {
   }
 }
 
-/** Stands for a status where no answer came. */
+/** The status of a RestError if no response arrived. */
 export const UNREACHABLE = 0;
-/** Stands for a status where the console itself went wrong. */
+/** The status of a RestError if the console itself failed. */
 export const CONSOLE_FAULT = -1;
 
-/** Returns what was thrown as a refusal: pages show no other kind of error. */
+/** Converts any thrown value to a RestError, because pages can show only this type of error. */
 export const asRefusal = (thrown: unknown) =>
   thrown instanceof RestError
     ? thrown
     : new RestError(CONSOLE_FAULT, [{ message: String(thrown) }]);
 
-/** A refusal in the words of the page, beside the field of this pointer. */
+/** Creates an error of the page itself. If `pointer` is given, the error is shown beside this field. */
 export const refuse = (message: string, pointer?: string) =>
   new RestError(400, [{ message, ...(pointer && { source: { pointer } }) }]);
 
-/** Resolves to the result and its page numbers. Rejects with a RestError. */
+/** Sends a request, and resolves with the result and its page numbers. Rejects with a RestError. */
 export async function ask<T>(request: RestRequest, signal?: AbortSignal): Promise<RestAnswer<T>> {
   const response = await send(request, signal);
   if (response.status === 204) return { result: undefined as T, info: {} };
@@ -76,7 +79,7 @@ export async function ask<T>(request: RestRequest, signal?: AbortSignal): Promis
   }
 }
 
-/** Resolves to the body of an answer. Rejects with a RestError where the connection broke before its end. */
+/** Resolves with the whole body of a response. Rejects with a RestError if the connection breaks before the end. */
 export const whole = <T>(body: Promise<T>, signal?: AbortSignal): Promise<T> =>
   body.catch((error: unknown) => {
     if (signal?.aborted) throw error;
@@ -87,7 +90,7 @@ export const whole = <T>(body: Promise<T>, signal?: AbortSignal): Promise<T> =>
 
 const PER_PAGE = 100;
 
-/** Resolves to all entries of a list, which it reads page after page. */
+/** Reads all pages of a list, and resolves with all entries. */
 export async function allOf<T>(path: string, signal?: AbortSignal): Promise<T[]> {
   const all: T[] = [];
   for (let page = 1; ; page++) {
@@ -102,21 +105,24 @@ export async function allOf<T>(path: string, signal?: AbortSignal): Promise<T[]>
 export const resultOf = async <T>(request: RestRequest, signal?: AbortSignal) =>
   (await ask<T>(request, signal)).result;
 
-/** A request, or something else to do. */
+/** What a button does: sends a request, or calls a function. */
 export type Act = RestRequest | (() => Promise<unknown>);
 
 export const perform = (act: Act) => (typeof act === "function" ? act() : resultOf(act));
 
 export type Query = Readonly<Record<string, string | undefined>>;
 
-/** Returns the query with its question mark, without what is empty. */
+/** Returns the query string with its question mark. Omits empty values. */
 export function queryOf(query: Query): string {
   const given = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1]);
   const text = new URLSearchParams(given).toString();
   return text && `?${text}`;
 }
 
-/** Resolves to the response, whose body may be a file or a stream of events. Rejects with a RestError. */
+/**
+ * Sends a request, and resolves with the response. Its body may be a file or a stream of events. Rejects with a
+ * RestError.
+ */
 export async function send(request: RestRequest, signal?: AbortSignal): Promise<Response> {
   const { method = "GET", path, json, headers } = request;
   const response = await fetch(`${ROOT}/v4${path}`, {
@@ -144,22 +150,25 @@ async function refusalOf(response: Response): Promise<RestError> {
     const { errors } = await response.json();
     return new RestError(response.status, errors, id);
   } catch {
-    // A proxy before the platform answers in its own words.
+    // The response is not from the platform, perhaps from a proxy in front of it, so the message shows only its
+    // status.
     return new RestError(response.status, [{ message: sayingNothing(response) }], id);
   }
 }
 
-/** The message for an answer in words that are not the platform's. */
+/** Returns the message for a response that is not in the platform's format. */
 export const sayingNothing = ({ status }: Response) =>
   `The answer has the status ${status}, and says nothing that can be shown.`;
 
-/** The session has ended. After the sign-in, the person is back here. */
+/**
+ * Redirects to the sign-in page, because the session has ended. After the sign-in, the person returns to this page.
+ */
 function leadToSignIn(): void {
   const here = location.pathname.slice(ROOT.length) + location.search;
   location.assign(`${ROOT}/login?${new URLSearchParams({ next: here })}`);
 }
 
-/** Returns the request as a command of a terminal, with a token from the environment. */
+/** Returns a shell command that sends the request, with a token from the environment. */
 export function curlOf({ method = "GET", path, json, headers = {} }: RestRequest): string {
   const parts = [
     `curl '${quoted(`${location.origin}${ROOT}/v4${path}`)}'`,
@@ -180,7 +189,10 @@ interface ServerEvent {
   data: string;
 }
 
-/** Reads server-sent events until the stream ends or the signal aborts. EventSource cannot send the header. */
+/**
+ * Reads server-sent events until the stream ends or the signal aborts. EventSource is not usable, because it cannot
+ * send the header.
+ */
 export async function* eventsOf(path: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
   const { body } = await send({ path }, signal);
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();

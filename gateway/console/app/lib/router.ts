@@ -1,21 +1,24 @@
-/** The router: the address bar holds which page is shown, so that every page can be linked to. */
+/** The router: derives the shown page from the browser's address, so that every page has a link. */
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** The path below which the platform is; empty at the root of its host. */
+/** The path prefix of the platform. Empty if the platform is at the root of its host. */
 export const ROOT = document.documentElement.dataset.root ?? "";
 const BASE = `${ROOT}/console`;
 
-/** Pages of an area: the pattern of their path below the area, and what shows them. The first match counts. */
+/**
+ * The pages of an area. Each key is a pattern of a path below the area, and the value is the component. The first
+ * matching pattern is used.
+ */
 export type Pages = Readonly<Record<string, ComponentType<PageParameters>>>;
 
-/** Parameters of the pattern, such as `clientId` of ":clientId". */
+/** Values from the path for the pattern's parameters, such as `clientId` for ":clientId". */
 export interface PageParameters {
   parameters: Readonly<Record<string, string>>;
 }
 
 interface Place {
-  /** The path below the console, without slashes at its ends. */
+  /** The path below the console's path, without slashes at both ends. */
   path: string;
   query: URLSearchParams;
 }
@@ -44,15 +47,19 @@ export function usePlace(): Place {
   return place;
 }
 
-/** What the page says, at first what the page before gave it to say. */
+/**
+ * Returns the message that the page shows, and a setter. At first it is the message that the previous page passed to
+ * this one.
+ */
 export function useSaid() {
   const [said, setSaid] = useState<string>(() => history.state?.said ?? "");
-  // On the way back to this page, or after a reload, it is no news.
+  // Removes the message from the history entry, so that it does not appear again after a reload or a return to this
+  // page.
   useEffect(() => history.replaceState(null, ""), []);
   return [said, setSaid] as const;
 }
 
-/** Returns the address of a path below the console. */
+/** Returns the URL path of a path below the console. */
 export const addressOf = (path: string) => (path === "" ? BASE : `${BASE}/${path}`);
 
 interface Navigation {
@@ -82,8 +89,8 @@ export function keepInAddress(choices: Readonly<Record<string, string>>): void {
 }
 
 /**
- * Matches a path with a pattern such as "clients/:id". Returns its parameters, or undefined. A last part such as
- * ":path*" takes the rest with its slashes.
+ * Compares a path with a pattern such as "clients/:id". Returns the parameters, or undefined if they do not match. A
+ * last part such as ":path*" matches the rest of the path, including slashes.
  */
 export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
   const wanted = pattern.split("/");
@@ -106,7 +113,7 @@ function decodePart(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // A percent sign that begins no code stands for itself.
+    // A percent sign without a valid code after it: returns the text unchanged.
     return text;
   }
 }

@@ -1,9 +1,9 @@
-/** Reads from the REST API for a component, and keeps what it shows fresh. */
+/** Reads data from the REST API for a component, and keeps the shown data up to date. */
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ask, asRefusal, type RestAnswer, type RestError, type ResultInfo } from "./rest.ts";
 
 export interface Reading<T> {
-  /** The last good answer. It stays while a newer one is on its way, and when that fails. */
+  /** The last successful response. Stays while a newer request runs, and if that fails. */
   value: T | undefined;
   info: ResultInfo;
   error: RestError | undefined;
@@ -12,18 +12,18 @@ export interface Reading<T> {
    * it.
    */
   hasAnswered: boolean;
-  /** Reads again now, and gives a read up that is on its way. */
+  /** Reads again immediately, and cancels a running read. */
   reload(): void;
-  /** Reads again unless a read is on its way, and returns whether it does. For what calls at an interval. */
+  /** Reads again if no read is running, and returns whether it does. Made for calls at an interval. */
   refresh(): boolean;
 }
 
-/** Reads a path below /v4, and again at this interval. An undefined path reads nothing. */
+/** Reads a path below /v4, and repeats the read every `everyMs`. Reads nothing if the path is undefined. */
 export function useRest<T>(path: string | undefined, everyMs?: number): Reading<T> {
   return useReading<T>(path, (signal) => ask<T>({ path: path ?? "" }, signal), everyMs);
 }
 
-/** Loads something that takes several requests, whenever the key changes; without a key nothing. */
+/** Loads data that needs several requests, and loads it again when the key changes. Loads nothing without a key. */
 export function useLoaded<T>(
   key: string | undefined,
   load: (signal: AbortSignal) => Promise<T>,
@@ -43,7 +43,7 @@ function useReading<T>(
   const isReading = useRef(false);
   const reload = useCallback(() => setTurn((before) => before + 1), []);
   const refresh = useCallback(() => {
-    // An answer may take longer than the interval: given up at each call, it would never be shown.
+    // Does not cancel a running read. If a response took longer than the interval, it would otherwise never be shown.
     if (isReading.current) return false;
     reload();
     return true;
@@ -75,7 +75,7 @@ function useReading<T>(
   return { value, info, error, hasAnswered: shown.of !== undefined, reload, refresh };
 }
 
-/** Calls back at this interval while the page is visible, and when it becomes visible. */
+/** Calls the function at this interval while the page is visible, and when the page becomes visible again. */
 export function useInterval(callback: () => void, everyMs: number | undefined): void {
   const latest = useRef(callback);
   latest.current = callback;

@@ -1,4 +1,4 @@
-/** The shapes of answers, from the schemas that the platform checks them with. */
+/** The types of the REST API's responses, from the schemas with which the platform checks them. */
 import type { z } from "zod";
 import type * as accounts from "../../../../schemas/account/http/accounts.ts";
 import type * as installation from "../../../../schemas/account/http/installation.ts";

@@ -5,7 +5,7 @@ import type { WireOAuthClient, WireScope } from "../lib/wire.ts";
 import { Button } from "../parts/button.tsx";
 import { type Choice, type Field, Fields, type FormState, linesOf } from "../parts/form.tsx";
 
-/** What a person enters, by the names of the request; lists of addresses are lines of a text. */
+/** The values of the form, named as in the request. A list of addresses is a text with one address per line. */
 export const EMPTY_DRAFT = {
   client_name: "",
   response_types: "code",
@@ -40,10 +40,10 @@ export function draftOf(client: WireOAuthClient): ClientDraft {
   return draft;
 }
 
-/** The body of a request that registers or changes a client. */
+/** Returns the body of a request that registers or changes a client. */
 export function requestOf(draft: ClientDraft, before?: WireOAuthClient) {
   const { scopes, grant_types, token_endpoint_auth_method, client_name } = draft;
-  // Only what is changed: sending client_uri again would ask for its verification again.
+  // Contains only changed links, because sending an unchanged client_uri would start its verification again.
   const links = LINKS.filter((name) => draft[name] !== (before?.[name] ?? ""));
   return {
     ...{ client_name, grant_types, token_endpoint_auth_method, scopes },
@@ -54,7 +54,7 @@ export function requestOf(draft: ClientDraft, before?: WireOAuthClient) {
   };
 }
 
-/** Refuses in the words of the page. */
+/** Throws an error for a wrong draft, with messages that fit this page. */
 export function checkDraft({ scopes, grant_types: grants }: ClientDraft): void {
   const faults = [
     scopes.length === 0 && ["/scopes", "Select at least one scope."],
@@ -134,7 +134,7 @@ interface FieldsProps {
   scopes: readonly WireScope[];
 }
 
-/** The fields, and behind a summary those that most clients do without. */
+/** Shows the fields. Those that most clients do not need are in a closed section. */
 export function ClientFields({ form, scopes }: FieldsProps) {
   const chosen = form.values.scopes;
   const isOptional = ({ id }: WireScope) =>

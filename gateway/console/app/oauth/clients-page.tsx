@@ -1,4 +1,6 @@
-/** The OAuth clients of the account, and one client: what it is, its secrets, and its end. */
+/**
+ * The list of the account's OAuth clients, and the page of one client: its properties, its secrets, and its deletion.
+ */
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -184,7 +186,9 @@ function Deletion({ client: { client_name: name }, path }: OfClientProps) {
   );
 }
 
-/** A domain is checked every some seconds at first; its state shows soon after. */
+/**
+ * Interval between two reads. At first the platform checks a domain every few seconds, so its new state appears soon.
+ */
 const REFRESH_MS = 5_000;
 
 export interface OfClientProps {

@@ -1,4 +1,4 @@
-/** The proof of a client's domain, and its way from private to public. */
+/** The page for the verification of a client's domain, and for the promotion of the client from private to public. */
 import { useAccount } from "../lib/account.tsx";
 import { ask } from "../lib/rest.ts";
 import type { PageParameters } from "../lib/router.ts";
@@ -74,7 +74,7 @@ function Domain({ client, path, reload }: OfClientProps) {
   );
 }
 
-/** The conditions of promotion, and whether each is met. */
+/** Returns the conditions of the promotion, and whether each is met. */
 function conditionsOf(client: WireOAuthClient): (readonly [string, boolean])[] {
   const verification = client.client_uri_verification;
   const identity = ["openid", "email", "offline_access"];

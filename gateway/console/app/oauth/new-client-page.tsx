@@ -1,4 +1,4 @@
-/** Registers an OAuth client and shows its secret this once; changes a registration. */
+/** The forms to register an OAuth client, whose secret is shown only one time, and to change its registration. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, resultOf } from "../lib/rest.ts";

@@ -1,4 +1,4 @@
-/** Who has allowed an OAuth client, and who has changed it. */
+/** Lists the people who have authorized an OAuth client, and the people who have changed it. */
 import { useAccount } from "../lib/account.tsx";
 import { type PageParameters, ROOT } from "../lib/router.ts";
 import type { WireAllowance, WireOAuthChange } from "../lib/wire.ts";

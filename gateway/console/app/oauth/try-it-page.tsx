@@ -1,4 +1,4 @@
-/** Tries an OAuth client out: the console plays its part, and shows what it gets. */
+/** Tests an OAuth client: the console acts as the client, and shows the responses. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, RestError } from "../lib/rest.ts";
@@ -69,7 +69,7 @@ function Begin({ client, path, reload }: OfClientProps) {
   );
 }
 
-/** The redirect URL: it has the answer of the authorization request in its query. */
+/** The page of the redirect URI. Its query contains the response to the authorization request. */
 export function TryItBackPage() {
   const [attempt] = useState(storedAttempt);
   if (!attempt) {
@@ -149,7 +149,7 @@ function Introspection({ token, as }: IntrospectionProps) {
   );
 }
 
-/** Shows a refusal of the authorization server in its own words. */
+/** Throws if the authorization server answered with an error. The error contains the server's message. */
 function orRefuse(answer: OAuthAnswer): OAuthAnswer {
   if (answer.status < 400) return answer;
   const { error, error_description: description = "" } = answer.body;
@@ -166,7 +166,7 @@ function Json({ value, label }: { value: unknown; label: string }) {
   );
 }
 
-/** The data of a flow that must survive the sign-in and consent pages. */
+/** The data of a test that must survive the sign-in and consent pages. */
 interface Attempt {
   clientId: string;
   accountId: string;
@@ -182,12 +182,13 @@ function storedAttempt(): Attempt | undefined {
   return text === null ? undefined : (JSON.parse(text) as Attempt);
 }
 
-/** Returns the address of the authorization request, and keeps what its answer must fit. */
+/** Returns the address of the authorization request, and stores the data to check its response. */
 async function beginAttempt(
   about: Pick<Attempt, "clientId" | "accountId" | "method">,
   scopes: readonly string[],
 ): Promise<string> {
-  // Browsers hash for https and loopback alone. Elsewhere the flow goes without PKCE, which clients with a secret may.
+  // Browsers provide hashing only for https and for this machine. Elsewhere the test omits PKCE, which clients with a
+  // secret may do.
   const verifier = crypto.subtle ? randomText() : "";
   const attempt: Attempt = { ...about, state: randomText(), verifier };
   sessionStorage.setItem(STORED, JSON.stringify(attempt));
@@ -223,7 +224,7 @@ interface OAuthAnswer {
   body: Record<string, unknown>;
 }
 
-/** Asks an endpoint of the authorization server as the client. */
+/** Sends a request to an endpoint of the authorization server, authenticated as the client. */
 async function askAsClient(
   endpoint: "token" | "introspect",
   fields: Record<string, string>,

@@ -1,4 +1,4 @@
-/** The administrators of the installation. */
+/** The page of the installation's administrators. */
 import { useAccount } from "../lib/account.tsx";
 import { ask } from "../lib/rest.ts";
 import type { WireAdministrator } from "../lib/wire.ts";

@@ -1,4 +1,4 @@
-/** Messages that failed at every try. An administrator can read, resend or drop each. */
+/** Lists messages that failed at every attempt. An administrator can read, resend or drop each message. */
 import { useAccount } from "../lib/account.tsx";
 import { counted } from "../lib/format.ts";
 import { ask, RestError } from "../lib/rest.ts";
@@ -17,7 +17,7 @@ const letterPath = (sequence: string | number) => `${LETTERS}/${encodeURICompone
 
 export function DeadLettersPage() {
   const letters = useList<WireDeadLetter>(LETTERS, { everyMs: 5_000, cursorName: "after" });
-  // At first the outcome of a letter whose page led back here.
+  // Shows first the result of an action on a letter, if the letter's page led back to this list.
   const [said, setSaid] = useSaid();
   return (
     <Page {...operatorFrame("operator/dead-letters")}>
@@ -65,7 +65,7 @@ const requestOf = ({ request_id: id }: WireDeadLetter) =>
 
 interface ActionsProps {
   sequence: number;
-  /** The row ends with its letter, so the page shows what came of it. */
+  /** Shows a message on the page instead of in the row: the row disappears together with its letter. */
   said: (text: string) => void;
 }
 

@@ -1,4 +1,4 @@
-/** Hosts with their leases and shards, lanes with their tasks, and streams with the free space on the disk. */
+/** Shows hosts with their leases and shards, lanes with their tasks, and streams with the free space of the disk. */
 import { counted, formatBytes, formatNumber } from "../lib/format.ts";
 import type { WireHosts, WireQueues, WireStorage } from "../lib/wire.ts";
 import { Link } from "../parts/link.tsx";
@@ -46,7 +46,7 @@ export function HostsPage() {
   );
 }
 
-/** Formats ascending numbers as "0–2, 5, 7–9". */
+/** Formats ascending numbers as ranges: "0–2, 5, 7–9". */
 function ranges(numbers: readonly number[]): string {
   const found: [number, number][] = [];
   for (const number of numbers) {

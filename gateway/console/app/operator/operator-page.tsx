@@ -1,4 +1,4 @@
-/** The frame of the operator's pages. */
+/** The frame that all pages for the installation's operators share. */
 import type { ComponentChildren } from "preact";
 import { RestPage } from "../parts/page.tsx";
 
@@ -24,7 +24,10 @@ export const operatorFrame = (current: OperatorProps<unknown>["current"]) => ({
   tabs: { label: "Operator", pages: TABS, current },
 });
 
-/** Shows the response of a path of the installation, and refreshes it. No token opens it to a program. */
+/**
+ * Shows and refreshes the response of a path for administrators. The page offers no curl command, because no token
+ * has access to this path.
+ */
 export function OperatorPage<T>({ current, path, children }: OperatorProps<T>) {
   return (
     <RestPage<T>

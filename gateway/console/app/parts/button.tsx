@@ -1,4 +1,4 @@
-/** Buttons that act, download or copy, and values to copy. */
+/** Buttons that send requests, download or copy, and values with a copy button. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import {
@@ -16,10 +16,10 @@ import { ErrorNote } from "./note.tsx";
 interface ButtonProps {
   children: ComponentChildren;
   onClick: () => void;
-  /** The main act of its surroundings. */
+  /** True for the most important button of its card or form. */
   isMain?: boolean | undefined;
   isDisabled?: boolean | undefined;
-  /** What it began still runs. It keeps the focus, which a disabled button loses. */
+  /** True while the started action runs. The button keeps the keyboard focus, which a disabled button would lose. */
   isBusy?: boolean | undefined;
   label?: string | undefined;
 }
@@ -39,7 +39,9 @@ export function Button({ children, onClick, isMain, isDisabled, isBusy, label }:
   );
 }
 
-/** Does one thing at a time, and keeps why it failed until it is begun again. */
+/**
+ * Runs an action, but never twice at the same time. Keeps the error of a failed action until the action starts again.
+ */
 export function useAct(perform: () => Promise<void>) {
   const [error, setError] = useState<RestError>();
   const [isBusy, setBusy] = useState(false);
@@ -56,13 +58,13 @@ export function useAct(perform: () => Promise<void>) {
 interface ActProps {
   request: Act;
   label: string;
-  /** Shown once the request has succeeded. */
+  /** The message that is shown after the request has succeeded. */
   said: string;
   isDisabled?: boolean;
   done: () => void;
 }
 
-/** Makes one request, and shows its outcome beside the button. */
+/** A button that sends one request and shows the outcome beside itself. */
 export function ActButton({ request, label, said: success, isDisabled, done }: ActProps) {
   const [said, setSaid] = useState("");
   const { act, isBusy, error } = useAct(async () => {
@@ -71,7 +73,7 @@ export function ActButton({ request, label, said: success, isDisabled, done }: A
       await perform(request);
       setSaid(success);
     } finally {
-      // What is shown may be older than a refusal.
+      // Also called after a refusal: the refusal may mean that the shown data is out of date.
       done();
     }
   });
@@ -92,14 +94,14 @@ interface DownloadProps {
   label: string;
   /** Below /v4. */
   path: string;
-  /** The name of the file on the person's machine. */
+  /** The file name that the browser saves. */
   name: string;
 }
 
-/** A browser may begin to save after the turn of the click. */
+/** Time after which the file's URL is revoked. A browser may begin to save only some time after the click. */
 const REVOKE_MS = 60_000;
 
-/** Saves a file of the REST API. A plain link could not send the header of the session. */
+/** A button that downloads a file of the REST API. A plain link could not send the session's header. */
 export function DownloadButton({ label, path, name }: DownloadProps) {
   const { act, isBusy, error } = useAct(async () => {
     const response = await send({ path });
@@ -119,7 +121,7 @@ export function DownloadButton({ label, path, name }: DownloadProps) {
 
 const SHOWN_MS = 2_000;
 
-/** Copies a text, and says so to everybody. */
+/** A button that copies a text, and announces this visibly and to screen readers. */
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
   const [outcome, setOutcome] = useState<{ isCopied: boolean }>();
   useEffect(() => {
@@ -141,7 +143,7 @@ async function copyText(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Browsers have no clipboard for plain http, and some people forbid it.
+    // Browsers offer no clipboard on pages over plain http, and some people forbid it.
     return copyBySelection(text);
   }
 }
@@ -149,7 +151,7 @@ async function copyText(text: string): Promise<boolean> {
 function copyBySelection(text: string): boolean {
   const area = document.createElement("textarea");
   area.value = text;
-  // A dialog makes everything outside of it inert.
+  // An open dialog makes everything outside it inert, so the text must be selected inside the dialog.
   const place = document.querySelector("dialog[open]") ?? document.body;
   place.append(area);
   area.select();
@@ -160,7 +162,7 @@ function copyBySelection(text: string): boolean {
   }
 }
 
-/** A value with a button that copies it. */
+/** Shows a value with a button that copies it. */
 export function Copyable({ value }: { value: string }) {
   return (
     <div class="copyable">
@@ -170,7 +172,7 @@ export function Copyable({ value }: { value: string }) {
   );
 }
 
-/** A secret that the platform shows this once. */
+/** Shows a secret. The platform never shows it again. */
 export function SecretOnce({ label, value }: { label: string; value: string }) {
   return (
     <section class="note good" aria-label={label}>
@@ -182,7 +184,7 @@ export function SecretOnce({ label, value }: { label: string; value: string }) {
   );
 }
 
-/** Shows the page's request as a command of a terminal. */
+/** A button that copies the page's request as a shell command. */
 export function CopyAsCurl({ request }: { request: RestRequest }) {
   return <CopyButton text={curlOf(request)} label="Copy as curl" />;
 }

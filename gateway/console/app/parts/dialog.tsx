@@ -1,4 +1,4 @@
-/** Dialogs, which hold the focus until they are closed. */
+/** Dialogs, which keep the keyboard focus inside until they are closed. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { type Act, perform } from "../lib/rest.ts";
@@ -10,7 +10,7 @@ interface DialogProps {
   children: ComponentChildren;
 }
 
-/** Opens with its component, and closes by Escape too. */
+/** A dialog that is open while its component is shown. The Escape key closes it too. */
 export function Dialog({ title, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
@@ -24,21 +24,24 @@ export function Dialog({ title, onClose, children }: DialogProps) {
 }
 
 interface ConfirmProps {
-  /** The label of the button that opens the question. */
+  /** The label of the button that opens the dialog. */
   label: string;
   title: string;
   /** What happens, in a sentence. */
   text: ComponentChildren;
-  /** Must be typed before the button works: the name of what is deleted. */
+  /** A text that the person must type before the button works: the name of the thing to delete. */
   typed?: string;
-  /** Sent or called when the person agrees. */
+  /** The request to send, or the function to call, when the person confirms. */
   request: Act;
   /** Called with the result. */
   done: (result: never) => void;
   isDisabled?: boolean;
 }
 
-/** A button for what destroys. It asks once, and for some things it asks for their name. */
+/**
+ * A button for a destructive action. It opens a dialog to confirm the action. For some things, the person must also
+ * type their name.
+ */
 export function ConfirmButton(props: ConfirmProps) {
   const { label, title, text, typed, request, done, isDisabled } = props;
   const [isOpen, setOpen] = useState(false);

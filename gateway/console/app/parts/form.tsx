@@ -1,4 +1,4 @@
-/** Forms: fields from their descriptions, with label, hint and fault, and a form that sends and shows refusals. */
+/** Forms: builds fields with label, hint and error message from descriptions, sends the form, and shows refusals. */
 import type { ComponentChildren, TargetedInputEvent, TargetedSubmitEvent } from "preact";
 import { createContext } from "preact";
 import { useContext, useId, useState } from "preact/hooks";
@@ -9,7 +9,7 @@ import { Card } from "./page.tsx";
 type Value = string | boolean | readonly string[];
 type Values<V> = { [Name in keyof V]: Value };
 
-/** The values of a form while a person changes them. */
+/** The current values of a form, and the function to change them. */
 export interface FormState<V> {
   values: V;
   change(changed: Partial<V>): void;
@@ -24,18 +24,18 @@ export function useForm<V extends Values<V>>(first: V | (() => V)) {
 export type Choice = readonly [value: string, label: string, hint?: string];
 
 /**
- * One field. Its value decides what it is: true or false is a box to tick, a list has a box for each choice, and a
- * text is written, or one of the choices or options.
+ * Describes one field. The type of the field's value decides its form. A boolean is a checkbox. A list is a checkbox
+ * for each choice. A string is a text field, or a selection if the field has choices or options.
  */
 export interface Field<V> {
   name: keyof V & string;
   label: string;
   hint?: ComponentChildren;
-  /** JSON pointer of the field in the request, where it is not that of its name. */
+  /** JSON pointer of the field in the request, if it differs from the field's name. */
   pointer?: string;
   /** What a menu offers. */
   options?: readonly Choice[];
-  /** What is offered one below the other. */
+  /** The choices that are shown below each other, as radio buttons or checkboxes. */
   choices?: readonly Choice[];
   type?: "text" | "email" | "url" | "number" | "password" | "search";
   required?: boolean;
@@ -69,9 +69,9 @@ export function Fields<V extends Values<V>>({ form: { values, change }, fields }
 }
 
 interface FormProps<V> extends Partial<FieldsProps<V>> {
-  /** The label of the button that sends. */
+  /** The label of the submit button. */
   submit: string;
-  /** Resolves to a sentence for the person, or to nothing. */
+  /** Sends the form. May resolve with a message for the person. */
   onSubmit: () => Promise<string | undefined> | Promise<void>;
   onCancel?: () => void;
   isBad?: boolean;
@@ -82,7 +82,9 @@ interface FormProps<V> extends Partial<FieldsProps<V>> {
 
 const FaultsContext = createContext<ReadonlyMap<string, string>>(new Map());
 
-/** Sends once at a time, and shows a refusal above the button and its faults beside their fields. */
+/**
+ * A form that sends one request at a time. Shows a refusal above the button, and errors of fields beside the fields.
+ */
 export function Form<V extends Values<V>>(props: FormProps<V>) {
   const { submit, onSubmit, onCancel, isBad, isDisabled, form, fields = [], children } = props;
   const [error, setError] = useState<RestError>();
@@ -136,7 +138,7 @@ export function FormCard<V extends Values<V>>({
   );
 }
 
-/** The fault of a field, by the JSON pointer of what it becomes in the request; also of its parts. */
+/** Returns the error of a field: of the field's JSON pointer in the request, or of anything below this pointer. */
 function useFault(pointer: string): string | undefined {
   const faults = useContext(FaultsContext);
   const own = [...faults].filter(([of]) => of === pointer || of.startsWith(`${pointer}/`));
@@ -144,7 +146,7 @@ function useFault(pointer: string): string | undefined {
   return own.map(([, message]) => message.replace(/^Cannot accept \S+: /, "")).join(" ");
 }
 
-/** The ids of the notes that a field has; undefined: none. */
+/** Returns the ids of the field's hint and error message. Returns undefined if there are none. */
 const describedBy = (id: string, hint: ComponentChildren, fault: string | undefined) =>
   [hint ? `${id}-hint` : "", fault ? `${id}-fault` : ""].join(" ").trim() || undefined;
 
@@ -202,7 +204,7 @@ interface TextProps<V> {
   onChange: (value: string) => void;
 }
 
-/** One line of text, or several with `rows`. */
+/** A text field with one line, or with several if `rows` is set. */
 function Text<V>({ field, common, value, onChange }: TextProps<V>) {
   const { type = "text", required, rows, placeholder, autoFocus, isCode, step } = field;
   const focus = (element: HTMLElement | null) => {
@@ -219,7 +221,7 @@ function Text<V>({ field, common, value, onChange }: TextProps<V>) {
     onInput: (event: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>) =>
       onChange(event.currentTarget.value),
   };
-  // Preact's types want one type of input at a time.
+  // The cast is needed because Preact's types accept only one input type at a time.
   if (rows === undefined) return <input {...all} type={type as "text"} step={step} />;
   return <textarea {...all} rows={rows} />;
 }
@@ -230,7 +232,7 @@ interface GroupProps {
   notes: ComponentChildren;
   described: string | undefined;
   choices: readonly Choice[];
-  /** A list has any number of the choices, and a text is one of them. */
+  /** A list contains any number of the choices. A string is exactly one of them. */
   value: string | readonly string[];
   onChange: (value: Value) => void;
 }
@@ -269,7 +271,10 @@ interface TickProps {
   onChange: (isOn: boolean) => void;
 }
 
-/** The label is the name, and the hint describes it: else both together are the name. */
+/**
+ * The accessible name is only the label, and the hint is the description. Otherwise screen readers would read both as
+ * the name.
+ */
 function Tick({ type, name, label, hint, fault, isOn, onChange }: TickProps) {
   const id = useId();
   const described = describedBy(id, hint, fault);
@@ -315,7 +320,7 @@ function Notes({ id, hint, fault }: NotesProps) {
   );
 }
 
-/** The lines of a text that are not empty. */
+/** Returns the lines of a text that are not empty. */
 export const linesOf = (text: string) =>
   text
     .split("\n")

@@ -1,18 +1,20 @@
-/** Highlights source text: parts of its lines with the kind of what they are. A chunk of its own. */
+/**
+ * Highlights source code: splits each line into parts, each with its syntactic kind. A separate chunk of the program.
+ */
 import dockerfile from "highlight.js/lib/languages/dockerfile";
 import { common, createLowlight } from "lowlight";
 
 export type HighlightedLine = { text: string; kind?: string }[];
 
 const lowlight = createLowlight({ ...common, dockerfile });
-/** Endings of files that are no name of their language. */
+/** File extensions that differ from the name of their language. */
 const ENDINGS: Readonly<Record<string, string>> = {
   lock: "ini",
   conf: "ini",
   webmanifest: "json",
 };
 
-/** Returns lines with kinds, or undefined for a language that is not known here. */
+/** Returns the lines with their highlighted parts. Returns undefined if the language is unknown. */
 export function highlight(text: string, named: string): HighlightedLine[] | undefined {
   const language = languageOf(named);
   if (language === undefined) return undefined;

@@ -1,6 +1,4 @@
-/**
- * Parses HTML that others wrote into a tree of harmless elements, without a document that could load or run anything.
- */
+/** Parses untrusted HTML into a tree of harmless elements. Creates no document that could load or run anything. */
 import { Parser } from "htmlparser2";
 
 export interface MarkupElement {
@@ -10,7 +8,7 @@ export interface MarkupElement {
 }
 export type MarkupNode = string | MarkupElement;
 
-/** Elements that say what their text is, with the attributes that are kept of them. */
+/** Elements that are kept because they give meaning to their text, with the attributes that are kept. */
 const KEPT: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(
     "p br hr h1 h2 h3 h4 h5 h6 ul ol li dl dt dd blockquote pre code kbd samp var b strong i em u s del ins sub sup mark small q cite abbr figure figcaption table caption thead tbody tfoot tr th td details summary"
@@ -24,17 +22,22 @@ const KEPT: Readonly<Record<string, readonly string[]>> = {
   th: ["colspan", "rowspan"],
   td: ["colspan", "rowspan"],
 };
-/** Elements whose content is nothing to read. */
+/** Elements that are removed together with their content, because the content is not readable text. */
 const DROPPED = new Set(
   "script style template noscript iframe object embed svg math title textarea select canvas audio video map".split(
     " ",
   ),
 );
-/** Deeper elements become their text: a page may nest them by the ten thousand. */
+/**
+ * Maximum depth. Deeper elements are replaced by their text, because a page may nest tens of thousands of elements.
+ */
 const DEPTH_MAX = 60;
-/** Open elements after which the rest of the page is left out: the parser's time grows with their square. */
+/**
+ * Maximum number of open elements; the rest of the page is omitted. The parser's time grows with the square of this
+ * number.
+ */
 const OPEN_MAX = 10_000;
-/** Elements and texts of one tree; the rest is left out. */
+/** Maximum number of elements and texts in a tree. The rest of the page is omitted. */
 const NODES_MAX = 30_000;
 
 export const isDropped = (name: string) => DROPPED.has(name.toLowerCase());
@@ -42,7 +45,7 @@ export const isDropped = (name: string) => DROPPED.has(name.toLowerCase());
 /** Returns the tree of a page or of a part of one. */
 export function parseHtml(html: string, nodesMax = NODES_MAX): MarkupNode[] {
   const root: MarkupNode[] = [];
-  /** The list of children of each open element. */
+  /** The open elements, each with the list of its children. */
   const open: { name: string; children: MarkupNode[] }[] = [];
   let dropped = 0;
   let nodes = 0;
@@ -75,7 +78,7 @@ export function parseHtml(html: string, nodesMax = NODES_MAX): MarkupNode[] {
   return root;
 }
 
-/** Writes a tree as HTML, without links and pictures: the frame that shows it may load nothing. */
+/** Converts a tree to HTML. Omits links and pictures, because the frame that shows the HTML may load nothing. */
 export function writeHtml(nodes: readonly MarkupNode[]): string {
   return nodes.map(writeNode).join("");
 }

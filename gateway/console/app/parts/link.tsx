@@ -1,4 +1,4 @@
-/** Links to pages of the console, which open without a load. */
+/** Links to pages of the console. They open the page without loading the console again. */
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useContext, useEffect, useRef } from "preact/hooks";
 import { AccountContext, placeIn } from "../lib/account.tsx";
@@ -16,7 +16,7 @@ export function Link({ to, children, ...rest }: LinkProps) {
   const view = useContext(AccountContext);
   const place = view ? placeIn(view.account, to) : to;
   const open = (event: TargetedMouseEvent<HTMLAnchorElement>) => {
-    // A new tab or window is the browser's work.
+    // For a new tab or window, the browser handles the click itself.
     if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
       return;
     event.preventDefault();
@@ -34,7 +34,7 @@ export function ButtonLink({ isMain, ...link }: Omit<LinkProps, "class"> & { isM
   return <Link class={`button small ${isMain ? "" : "second"}`} {...link} />;
 }
 
-/** Links to the steps of a request. Outside of an account no such page exists. */
+/** A link to the steps of a request. Outside an account it is plain text, because no such page exists there. */
 export function RequestLink({ id }: { id: string }) {
   if (!useContext(AccountContext)) return <code>{id}</code>;
   return (
@@ -46,12 +46,12 @@ export function RequestLink({ id }: { id: string }) {
 
 export interface TabsProps {
   label: string;
-  /** Path below the account, and name. */
+  /** The path of each page below the account, and the label of its link. */
   pages: readonly (readonly [path: string, name: string])[];
   current: string;
 }
 
-/** Links between the pages of one area. */
+/** Tabs: links between the pages of one area. */
 export function Tabs({ label, pages, current }: TabsProps) {
   const nav = useRef<HTMLElement>(null);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Tables, and lists that are read from the REST API with their filters and pages. */
+/** Tables, and lists from the REST API with filters and pages. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { counted } from "../lib/format.ts";
@@ -16,28 +16,30 @@ export interface ListOf<T> {
   filters: Readonly<Record<string, string>>;
   /** Begins again with other filters. */
   filter(filters: Readonly<Record<string, string>>): void;
-  /** Shows the next and the previous page, where there is one. */
+  /** `next` and `previous` show another page of the list. Undefined if that page does not exist. */
   next: (() => void) | undefined;
   previous: (() => void) | undefined;
 }
 
 interface ListOptions {
   everyMs?: number;
-  /** The filters at first; the platform gets those that are not empty. */
+  /** The initial values of the filters. Only filters that are not empty are sent. */
   filters?: Readonly<Record<string, string>>;
   /** What else the query has. */
   query?: Query;
-  /** The parameter that takes the cursor of an answer. */
+  /** The name of the query parameter for the cursor. */
   cursorName?: string;
 }
 
-/** The way through a list by cursors: that of the page that is shown, and the pages beside it. */
+/** Keeps the cursors of the shown page and of the pages before it. */
 export function useCursors() {
   const [cursors, setCursors] = useState<readonly string[]>([]);
   return {
     cursor: cursors.at(-1),
     restart: () => setCursors([]),
-    /** Takes the cursor that the page's answer has. */
+    /**
+     * Returns the functions that show the next and previous page. `next` is the cursor in the shown page's response.
+     */
     pagesBeside: (next: string | undefined): Pick<ListOf<unknown>, "next" | "previous"> => ({
       next: next ? () => setCursors([...cursors, next]) : undefined,
       previous: cursors.length > 0 ? () => setCursors(cursors.slice(0, -1)) : undefined,
@@ -45,7 +47,7 @@ export function useCursors() {
   };
 }
 
-/** Reads a list of the REST API page by page, by number or cursor. */
+/** Reads a list of the REST API page by page, by page number or by cursor. */
 export function useList<T>(base: string, options: ListOptions = {}): ListOf<T> {
   const { everyMs, filters: first = {}, query, cursorName = "cursor" } = options;
   const { query: chosen } = usePlace();
@@ -77,20 +79,20 @@ export function useList<T>(base: string, options: ListOptions = {}): ListOf<T> {
 interface ListCardProps<T> extends Omit<TableProps<T>, "rows"> {
   list: ListOf<T>;
   title?: string;
-  /** The nouns of one row and of several, where an "s" does not make it. */
+  /** The noun for one row. `nouns` is the plural, if it is not formed with "s". */
   noun: string;
   nouns?: string;
   filters?: readonly Field<Record<string, string>>[];
   /** Stands before the filters. */
   beside?: ComponentChildren;
-  /** Shown instead of an empty table, and what to do then. */
+  /** Title, and advice what to do, if the list is empty. */
   empty: readonly [title: string, advice?: ComponentChildren];
-  /** The same where no row fits the filters. */
+  /** Title and advice if no row matches the filters. */
   none?: readonly [title: string, advice?: ComponentChildren];
   children?: ComponentChildren;
 }
 
-/** Shows a list with its loading, empty and error state. */
+/** A card with a list. Shows also its loading, empty and error states. */
 export function ListCard<T>(props: ListCardProps<T>) {
   const {
     list,
@@ -153,7 +155,7 @@ export function Pager({ next, previous }: Pick<ListOf<unknown>, "next" | "previo
   );
 }
 
-/** The states of a list to choose from. */
+/** A filter by state, with the states to choose from. */
 export const stateFilter = (
   options: readonly (readonly [string, string])[],
 ): Field<Record<string, string>> => ({
@@ -165,17 +167,17 @@ export const stateFilter = (
 export const statesFilter = (states: readonly string[]) =>
   stateFilter(states.map((one) => [one, one.slice(0, 1).toUpperCase() + one.slice(1)]));
 
-/** The cells of each column, by its name. */
+/** The columns of a table: by the column's name, the function that renders a cell. */
 type Columns<T> = Readonly<Record<string, (row: T) => ComponentChildren>>;
 
 interface TableProps<T> {
-  /** What the rows are, for screen readers. */
+  /** Describes the rows for screen readers. */
   label: string;
   columns: Columns<T>;
   rows: readonly T[];
-  /** Without it, the key is the id of the row, or else its place. */
+  /** Returns the key of a row. Without it, the key is the row's id, or else its index. */
   keyOf?: ((row: T) => string) | undefined;
-  /** Buttons of a row. Their column's name is for screen readers alone. */
+  /** Buttons for a row. Only screen readers get the name of their column. */
   actions?: ((row: T) => ComponentChildren) | undefined;
 }
 

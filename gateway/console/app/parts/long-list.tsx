@@ -1,12 +1,12 @@
-/** A list that omits the rows out of sight, so that ten thousand rows do not slow down a scroll. */
+/** A list that renders only the rows near the visible part, so that ten thousand rows do not slow down scrolling. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
-/** A list of at most this length renders all rows. */
+/** A list with at most this many rows renders all of them. */
 export const WHOLE_ROWS_MAX = 300;
-/** Number of rows to render above and below the rows in sight, for a quick scroll. */
+/** Number of extra rows to render above and below the visible rows, for fast scrolling. */
 const SPARE_ROWS = 30;
-/** The assumed height of a row until one is measured. */
+/** The height of a row that is assumed until a real row is measured. */
 const ROW_HEIGHT = 40;
 
 interface LongListProps<T> {
@@ -28,7 +28,7 @@ export function LongList<T>({ class: name, rows, keyOf, show }: LongListProps<T>
       if (!element) return;
       height.current = element.querySelector("li:not(.gap)")?.clientHeight || height.current;
       const passed = -element.getBoundingClientRect().top / height.current;
-      // Moves the window in steps, so that most scrolls render nothing.
+      // Changes the first rendered row in large steps, so that most scroll events cause no rendering.
       setFirst(Math.max(0, Math.floor(passed / SPARE_ROWS) * SPARE_ROWS - SPARE_ROWS));
     };
     follow();

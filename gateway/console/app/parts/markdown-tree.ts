@@ -1,15 +1,18 @@
-/** Parses Markdown into the same tree of harmless elements as HTML. */
+/** Parses Markdown into the same tree of harmless elements as HTML (html-tree.ts). */
 import { Lexer, Parser, Renderer, type Token, type Tokens, type TokensList } from "marked";
 import { escaped, isDropped, type MarkupNode, parseHtml, writeHtml } from "./html-tree.ts";
 
-/** Signs of emphasis in one paragraph. With more it stays plain: the lexer's time grows with their square or worse. */
+/**
+ * Maximum number of emphasis characters in a paragraph. A paragraph with more is shown as plain text, because the
+ * lexer's time grows with their square or worse.
+ */
 const SIGNS_MAX = 300;
-/** Quotes and lists inside each other. */
+/** Maximum depth of nested quotes and lists. */
 const DEPTH_MAX = 50;
-/** Time for one document, in milliseconds: it is parsed in the thread that draws the page. */
+/** Maximum time to parse one document, because parsing blocks the page. */
 const PARSE_MS_MAX = 2_000;
 
-/** The lexer of Markdown with bounds. Throws where a document goes past depth or time. */
+/** A Markdown lexer with limits. Throws if a document exceeds the maximum depth or time. */
 class BoundedLexer extends Lexer {
   readonly #deadline = performance.now() + PARSE_MS_MAX;
   #depth = 0;
@@ -40,7 +43,7 @@ class BoundedLexer extends Lexer {
   }
 }
 
-/** YAML before the document, as crawled pages and many READMEs begin. */
+/** YAML front matter, with which crawled pages and many READMEs begin. */
 const FRONT_MATTER = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)/;
 
 /** Writes tasks as signs, and what code is in an attribute that the tree keeps. */
@@ -61,7 +64,9 @@ class TreeRenderer extends Renderer {
   }
 }
 
-/** Returns the tree of a document. Throws for one that is nested too deeply or takes too long. */
+/**
+ * Returns the tree of a Markdown document. Throws if the document is nested too deeply or takes too long to parse.
+ */
 export function parseMarkdown(text: string): MarkupNode[] {
   const [front = "", yaml] = FRONT_MATTER.exec(text) ?? [];
   const tokens = new BoundedLexer({ gfm: true }).lex(text.slice(front.length));

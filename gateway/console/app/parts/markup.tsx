@@ -1,4 +1,4 @@
-/** Shows text that others wrote as Markdown or HTML: harmless elements, made node by node. */
+/** Shows untrusted Markdown or HTML as harmless elements, which are created one by one. */
 import { type ComponentChildren, createElement } from "preact";
 import { useMemo } from "preact/hooks";
 import type { MarkupElement, MarkupNode } from "./html-tree.ts";
@@ -6,19 +6,19 @@ import { parseMarkdown } from "./markdown-tree.ts";
 import { Scroll } from "./note.tsx";
 import { SourceText } from "./source.tsx";
 
-/** Longer documents are shown as text: parsing them would hold up the page. */
+/** Longer documents are shown as plain text, because parsing them would block the page. */
 export const MARKDOWN_CHARS_MAX = 400_000;
 
 interface MarkupLinks {
   /** Shows a link, or its text alone. */
   link?: (target: string, children: ComponentChildren) => ComponentChildren;
-  /** Shows a picture, or its text alone. */
+  /** Renders a picture. Without this function, only the picture's text is shown. */
   image?: (source: string, text: string) => ComponentChildren;
 }
 
 interface MarkdownProps extends MarkupLinks {
   text: string;
-  /** The level of the first heading, below the headings of the page. */
+  /** The heading level of the document's first heading. It must be below the headings of the page. */
   level?: number;
 }
 
@@ -33,7 +33,7 @@ function treeOf(text: string): MarkupNode[] | undefined {
   try {
     return parseMarkdown(text);
   } catch {
-    // Nested too deeply, or too slow: shown as it was written.
+    // The document is nested too deeply or too slow to parse, so its source text is shown.
     return undefined;
   }
 }
@@ -43,7 +43,7 @@ interface Showing {
   outline: Outline;
 }
 
-/** Numbers headings one below the other, so that no level is left out whatever a document does. */
+/** Assigns heading levels without gaps, even if the document skips levels. */
 class Outline {
   readonly #level: number;
   readonly #open: number[] = [];
@@ -89,7 +89,7 @@ function shown(node: MarkupElement, showing: Showing): ComponentChildren {
   return createElement(name, spansOf(attributes), ...childrenOf(children, showing));
 }
 
-/** Links lead to the web or by mail; what else a document names as a target stays text. */
+/** Links only to web and mail addresses. Other link targets stay text. */
 function linked(target: string, inner: ComponentChildren, { link }: MarkupLinks) {
   if (/^(https?:\/\/|mailto:)/i.test(target)) {
     return (

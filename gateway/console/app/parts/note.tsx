@@ -1,10 +1,10 @@
-/** Small parts of many pages: errors, empty lists, states, times, facts, bars, and text that scrolls. */
+/** Small components that many pages use: errors, empty lists, states, times, facts, bars, and scrolling text. */
 import type { ComponentChildren } from "preact";
 import { absoluteTime, relativeTime } from "../lib/format.ts";
 import { CONSOLE_FAULT, type RestError, UNREACHABLE } from "../lib/rest.ts";
 import { RequestLink } from "./link.tsx";
 
-/** Shows a refusal and what to do about it. */
+/** Shows an error, and what the person can do about it. */
 export function ErrorNote({ error, retry }: { error: RestError; retry?: () => void }) {
   return (
     <div class="note bad" role="alert">
@@ -38,7 +38,7 @@ function adviceOn({ status }: RestError): string {
   return "Change what is named above, and try again.";
 }
 
-/** Says that something is wrong, and what it means. */
+/** Shows a warning with its explanation. */
 export function Alarm({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="note bad" role="alert">
@@ -50,7 +50,7 @@ export function Alarm({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Says why a list is empty, and what to do next. */
+/** Shows the reason why a list is empty, and what to do next. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -60,7 +60,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** Holds the place of a value that is on its way, so that nothing jumps when it comes. */
+/** A placeholder for a value that is loading, so that the page does not move when the value arrives. */
 export function Skeleton({ lines = 3 }: { lines?: number }) {
   return (
     <div class="skeleton" role="status">
@@ -74,12 +74,12 @@ export function Skeleton({ lines = 3 }: { lines?: number }) {
 
 export type Tone = "good" | "bad" | "busy" | "quiet";
 
-/** A state in one word, with a colour that repeats it. */
+/** A word for a state, with a colour of the same meaning. */
 export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
-/** The word of a state in the tone that a table has for it. */
+/** Shows a state as a badge, in the tone that `tones` gives for it. */
 export function State<S extends string>({
   of,
   tones,
@@ -90,7 +90,7 @@ export function State<S extends string>({
   return <Badge tone={tones[of]}>{of.replaceAll("_", " ")}</Badge>;
 }
 
-/** How long ago; the exact time is in its title. */
+/** Shows how long ago a time was. The tooltip has the exact time. */
 export function Time({ at }: { at: string | number | null | undefined }) {
   if (at == null) return <>never</>;
   const ms = typeof at === "number" ? at : Date.parse(at);
@@ -101,7 +101,7 @@ export function Time({ at }: { at: string | number | null | undefined }) {
   );
 }
 
-/** Names with values; those without a value are left out. */
+/** Shows names with their values. Omits names without a value. */
 export function Facts({ of }: { of: Readonly<Record<string, ComponentChildren>> }) {
   return (
     <dl class="facts">
@@ -161,7 +161,10 @@ interface ScrollProps {
   children: ComponentChildren;
 }
 
-/** A group and no region: a document may hold many, and regions are where readers jump to. */
+/**
+ * The role is "group" and not "region": a document may contain many, and screen reader users jump from region to
+ * region.
+ */
 export function Scroll({ label, class: name = "scroll", children }: ScrollProps) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot scroll in every browser.
@@ -185,7 +188,7 @@ export const JsonBlock = ({ label, value }: { label: string; value: unknown }) =
   <CodeBlock label={label} text={JSON.stringify(value, null, 2)} />
 );
 
-/** Resolves to the JSON of a text, or to undefined. */
+/** Parses a JSON text. Returns undefined if it is not valid JSON. */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -194,7 +197,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** JSON in its usual form; other text stays as it is. */
+/** Formats JSON with indentation. Returns other text unchanged. */
 export function readable(text: string): string {
   const value = parseJson(text);
   return value === undefined ? text : JSON.stringify(value, null, 2);

@@ -1,4 +1,4 @@
-/** The frame of one page: its heading, its actions, and its cards. */
+/** The frame of one page: its heading, its action buttons, and its cards. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { RestError, RestRequest } from "../lib/rest.ts";
@@ -9,12 +9,12 @@ import { ErrorNote, Skeleton } from "./note.tsx";
 
 interface PageProps {
   title: string;
-  /** One sentence on what this page is for. */
+  /** One sentence that describes the purpose of the page. */
   lead?: ComponentChildren;
-  /** The way up: label and path of the page above. */
+  /** Label and path of the parent page. */
   above?: readonly [label: string, to: string];
   actions?: ComponentChildren;
-  /** The request that the page shows the answer of. */
+  /** The request whose response the page shows. */
   request?: RestRequest | undefined;
   tabs?: TabsProps;
   children?: ComponentChildren;
@@ -22,7 +22,10 @@ interface PageProps {
 
 let isFirst = true;
 
-/** Every page begins with this. It names the tab, and moves the focus to the heading of a page that was led to. */
+/**
+ * The beginning of every page. Sets the title of the browser tab, and moves the focus to the heading after a
+ * navigation.
+ */
 export function Page({ title, lead, above, actions, request, tabs, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
@@ -58,18 +61,18 @@ export function Page({ title, lead, above, actions, request, tabs, children }: P
 }
 
 interface RestPageProps<T> extends Omit<PageProps, "title" | "actions" | "request" | "children"> {
-  /** Below /v4; read again every so many milliseconds. */
+  /** `path` is below /v4. It is read again every `everyMs` milliseconds. */
   path: string;
   everyMs?: number;
   title: string | ((value: T | undefined) => string);
   actions?: (value: T, reload: () => void) => ComponentChildren;
-  /** Copied instead of the path; null: programs cannot send the request. */
+  /** The request to copy as a command, if it differs from a read of `path`. Null if programs cannot send it. */
   request?: RestRequest | null;
-  /** The error of a newer read, where `value` may be old. */
+  /** `error` is set if a newer read failed; `value` may then be out of date. */
   children: (value: T, reload: () => void, error: RestError | undefined) => ComponentChildren;
 }
 
-/** A page that shows the answer of one request. */
+/** A page that shows the response of one request. */
 export function RestPage<T>(props: RestPageProps<T>) {
   const { path, everyMs, title, actions, request = { path }, children, ...page } = props;
   const reading = useRest<T>(path, everyMs);
@@ -111,7 +114,7 @@ interface ReadProps<T> {
   children: (value: T) => ComponentChildren;
 }
 
-/** Shows the value once it is there; before, a skeleton; instead, what went wrong. */
+/** Shows a placeholder while the value loads, then the value, or the error if the first read failed. */
 export function Read<T>({ reading: { value, error, reload }, children }: ReadProps<T>) {
   return (
     <>

@@ -3,14 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 import type { HighlightedLine } from "./highlight.ts";
 import { Scroll } from "./note.tsx";
 
-/** Characters that are highlighted; a longer text stays plain. */
+/** Maximum number of characters to highlight. A longer text stays plain. */
 const HIGHLIGHT_CHARS_MAX = 200_000;
-/** Lines of one block: browsers skip the layout of blocks that are not on the screen. */
+/** Number of lines in one block. Browsers skip the layout of blocks that are not visible. */
 const BLOCK_LINES = 100;
 
 interface SourceProps {
   text: string;
-  /** A language, or the name of a file. */
+  /** The name of a language, or of a file. */
   language?: string | undefined;
   label: string;
   /** Shows the numbers of lines. */

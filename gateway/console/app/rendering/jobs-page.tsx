@@ -1,4 +1,4 @@
-/** Renderings that run as jobs, and the browser time of the account by day. */
+/** Lists rendering jobs, and shows the browser time that the account used each day. */
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration, formatNumber } from "../lib/format.ts";
 import type { WireJob, WireUsage } from "../lib/wire.ts";
@@ -9,7 +9,7 @@ import { Empty, Meter, State, Time, type Tone } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
 import { extensionOf } from "./render-request.ts";
 
-/** Jobs change while they run, and REST sends no events of them. */
+/** Interval between two reads. Jobs change while they run, and the REST API has no events for them. */
 const REFRESH_MS = 2_000;
 const TONES: Readonly<Record<WireJob["status"], Tone>> = {
   ...{ queued: "busy", running: "busy", completed: "good", failed: "bad", cancelled: "quiet" },
@@ -136,7 +136,7 @@ function Days({ days }: Pick<WireUsage, "days">) {
   );
 }
 
-/** The table below has the same numbers for screen readers. */
+/** A bar chart. The table below it shows the same numbers to screen readers. */
 function Bars({ days }: { days: WireUsage["days"] }) {
   const most = Math.max(1, ...days.map(({ browser_ms_used: ms }) => ms));
   const width = Math.max(10, days.length) * STEP;

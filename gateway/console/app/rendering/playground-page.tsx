@@ -1,4 +1,4 @@
-/** The playground: a page and its options on one side, the result on the other. */
+/** The playground: a page to render and its options on one side, the result on the other. */
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration } from "../lib/format.ts";
@@ -17,7 +17,7 @@ import {
   optionsForm,
 } from "./render-request.ts";
 
-/** Kinds of results that are shown. Others would be a surprise, and are offered as a file alone. */
+/** Media types of results that are shown as pictures. Unknown types are only offered for download. */
 const PICTURES = new Set(["image/png", "image/jpeg", "image/webp"]);
 const FIRST = { action: "pdf", view: "form", isJob: false };
 const FORMS = [
@@ -46,7 +46,7 @@ export function PlaygroundPage() {
   const form = useForm(FIRST);
   const [body, setBody] = useState<Body>(FIRST_BODY);
   const [result, setResult] = useState<Result>();
-  // Browsers keep the bytes until the address is revoked.
+  // Revokes the URL of an old result, because browsers keep its bytes in memory until then.
   useEffect(() => () => result && URL.revokeObjectURL(result.url), [result]);
   const { action, isJob } = form.values;
   const request = {
@@ -92,7 +92,7 @@ async function resultOf(response: Response, began: number): Promise<Result> {
   const buffer = await response.arrayBuffer();
   const answer =
     type === "application/json" ? JSON.parse(new TextDecoder().decode(buffer)).result : undefined;
-  // Never a type that may hold a program: the address would be of this origin.
+  // Never creates a URL for a type that may contain scripts: the URL would have the origin of the console.
   const shown =
     PICTURES.has(type) || type === "application/pdf" ? type : "application/octet-stream";
   const blob = new Blob([buffer], { type: shown });
@@ -156,7 +156,7 @@ interface BodyProps {
   onChange: (body: Body) => void;
 }
 
-/** The page: an address, or its HTML. */
+/** The input of the page to render: its address, or its HTML. */
 function Source({ body, onChange }: BodyProps) {
   const { url, html, ...options } = body;
   const kind = url === undefined ? "html" : "url";

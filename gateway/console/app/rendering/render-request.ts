@@ -1,4 +1,4 @@
-/** A rendering request as the playground edits it: one object, shown as fields and as JSON. */
+/** The request that the playground edits: one object, shown both as form fields and as JSON. */
 import type { Field } from "../parts/form.tsx";
 
 export const ACTIONS = [
@@ -8,14 +8,14 @@ export const ACTIONS = [
   ["links", "Links"],
 ] as const;
 
-/** The body of the request. The playground keeps fields that it has no form for. */
+/** The body of the request. The playground also keeps fields for which it has no form. */
 export type Body = Record<string, unknown>;
 
 export const FIRST_BODY: Body = {
   html: '<h1 style="font-family: sans-serif">Hello from Trunkline</h1>',
 };
 
-/** Options of another action would be refused as unknown fields. */
+/** Removes the options of other actions, because the API would refuse them as unknown fields. */
 export function bodyFor(action: string, body: Body): Body {
   const { pdfOptions, screenshotOptions, selector, ...both } = body;
   const own =
@@ -24,13 +24,13 @@ export function bodyFor(action: string, body: Body): Body {
   return { ...both, ...Object.fromEntries(given) };
 }
 
-/** How the name of a result's file ends. A screenshot in base64 is plain text. */
+/** Returns the file extension for a result's media type. A screenshot in base64 is plain text. */
 export function extensionOf(mediaType: string): string {
   const [, subtype = ""] = /^\w+\/(pdf|png|jpeg|webp|json|plain)\b/.exec(mediaType) ?? [];
   return subtype === "plain" ? "txt" : subtype || "bin";
 }
 
-/** Fields are named by the paths of what they set, such as "pdfOptions.format". */
+/** A form field for an option. Its name is the option's path in the request, such as "pdfOptions.format". */
 type OptionField = Field<Record<string, string | boolean>>;
 
 const preset = (options: readonly string[]) => [
@@ -67,7 +67,7 @@ const WAIT: OptionField = {
 };
 const WINDOWS = ["1920x1080", "1280x800", "768x1024", "390x844"];
 
-/** The most used options as a form. All others can be written as JSON. */
+/** Returns the form fields of the most used options. All other options can only be written as JSON. */
 export function optionsForm(action: string, body: Body, onChange: (body: Body) => void) {
   const size = sizeOf(body);
   const sizes = size === "" || WINDOWS.includes(size) ? WINDOWS : [...WINDOWS, size];
@@ -80,7 +80,7 @@ export function optionsForm(action: string, body: Body, onChange: (body: Body) =
   );
   const values = fields.map((field) => {
     const value = field.name === "viewport" ? size : valueAt(body, field.name);
-    // A box is the field that has nothing else.
+    // A field without options and without a type is a checkbox.
     return [field.name, field.options || field.type ? String(value ?? "") : value === true];
   });
   const change = (changed: Partial<Record<string, string | boolean>>) => {
@@ -91,7 +91,7 @@ export function optionsForm(action: string, body: Body, onChange: (body: Body) =
   return { fields, form: { values: Object.fromEntries(values), change } };
 }
 
-/** Returns what a field stands for in the request; undefined: the preset. */
+/** Converts a field's value to its value in the request. Returns undefined for the preset. */
 function sentOf(name: string, value: string | boolean | undefined): unknown {
   if (!value) return undefined;
   if (name === "pdfOptions.scale") return Number(value);
@@ -116,7 +116,10 @@ function valueAt(body: Body, path: string): unknown {
   return value;
 }
 
-/** Returns the body with another value at the path; undefined takes the field away, and empty objects with it. */
+/**
+ * Returns a copy of the body with the value at the path. If the value is undefined, removes the field and empty
+ * objects around it.
+ */
 function withValue(body: Body, path: string, value: unknown): Body {
   const [name = "", ...rest] = path.split(".");
   const before = body[name];

@@ -1,4 +1,4 @@
-/** The branches and tags of a repository, and the difference between two. */
+/** Lists the branches and tags of a repository, and shows the difference between two of them. */
 
 import { useAccount } from "../lib/account.tsx";
 import { queryOf } from "../lib/rest.ts";

@@ -7,7 +7,7 @@ import { Empty, Scroll, State, type Tone } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
 import { type PatchLine, parsePatch } from "./parse-patch.ts";
 
-/** Lines of a file that are shown at once; the rest is shown on request. */
+/** Maximum number of a file's lines that are shown at first. A button shows the rest. */
 const LINES_MAX = 500;
 /** Files that are open at first. */
 const OPEN_FILES_MAX = 30;

@@ -1,4 +1,6 @@
-/** Markdown documents of a repository, whose links and pictures lead to its other files. */
+/**
+ * Shows Markdown documents of a repository. Their relative links and pictures lead to other files of the repository.
+ */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { queryOf, send } from "../lib/rest.ts";
@@ -31,7 +33,7 @@ export function Document({ place, reference, folder, text }: DocumentProps) {
       const query = queryOf({ ref: reference, path });
       return <Picture path={place.rest(`/file${query}`)} type={pictureType(path)} text={words} />;
     }
-    // Other hosts would learn who reads this, so their pictures are links.
+    // Pictures of other hosts are shown as links: loading them would tell the host who reads the document.
     if (!/^https?:\/\//i.test(source)) return <span class="quiet">{words}</span>;
     return (
       <a href={source} rel="noreferrer noopener nofollow" target="_blank">
@@ -42,7 +44,7 @@ export function Document({ place, reference, folder, text }: DocumentProps) {
   return <Markdown text={text} link={link} image={image} />;
 }
 
-/** Returns the path of a relative target in the repository; undefined for other targets. */
+/** Returns the repository path of a relative link target. Returns undefined for other targets. */
 function pathOf(folder: string, target: string): string | undefined {
   if (/^[a-z][a-z0-9+.-]*:/i.test(target) || target.startsWith("//") || target.startsWith("#")) {
     return undefined;
@@ -69,7 +71,7 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
 };
 
-/** The media type of a picture by its name; undefined for other files. */
+/** Returns the media type of a picture from its file name. Returns undefined for other files. */
 export const pictureType = (path: string) => TYPES[path.split(".").at(-1)?.toLowerCase() ?? ""];
 
 interface PictureProps {
@@ -78,7 +80,7 @@ interface PictureProps {
   text: string;
 }
 
-/** A picture of the repository. Nothing in an <img> runs, even in an SVG. */
+/** Shows a picture of the repository. Browsers run no scripts in an <img>, even if it is an SVG. */
 export function Picture({ path, type, text }: PictureProps) {
   const [url, setUrl] = useState<string>();
   useEffect(() => {
@@ -91,7 +93,7 @@ export function Picture({ path, type, text }: PictureProps) {
         setUrl(made);
       })
       .catch(() => {
-        // The text stands in the place of a picture that is not there.
+        // If the picture cannot be loaded, its text stays in its place.
       });
     return () => {
       leaving.abort();
@@ -130,7 +132,7 @@ export function Readme({ place, reference, path, entries }: ReadmeProps) {
 
 export const isMarkdown = (name: string) => /\.(md|markdown|mdown)$/i.test(name);
 
-/** Markdown before other forms, as other hosts choose. */
+/** Chooses the README to show. Prefers Markdown to other formats, as Git hosting sites do. */
 function readmeOf(entries: readonly WireTreeEntry[]): WireTreeEntry | undefined {
   const found = entries.filter(
     ({ name, type }) =>
@@ -139,7 +141,7 @@ function readmeOf(entries: readonly WireTreeEntry[]): WireTreeEntry | undefined 
   return found.find(({ name }) => isMarkdown(name)) ?? found[0];
 }
 
-/** The bytes of a file by ref and path. */
+/** Returns the request for the bytes of a file at a ref and path. */
 export const fileRequest = (place: RepoPlace, reference: string, path: string) => ({
   path: place.rest(`/file${queryOf({ ref: reference, path })}`),
 });

@@ -1,4 +1,4 @@
-/** Writes one file of a branch as a commit. */
+/** The page to change one file of a branch. Saving creates a commit. */
 import { useAccount } from "../lib/account.tsx";
 import { ask, resultOf, send } from "../lib/rest.ts";
 import { type PageParameters, usePlace } from "../lib/router.ts";
@@ -35,7 +35,8 @@ interface EditProps {
 function Edit({ place, repo, path, isNew }: EditProps) {
   const { query } = usePlace();
   const branch = query.get("ref") ?? `refs/heads/${repo.default_branch}`;
-  // Read once: a commit by another person in between is refused, not overwritten.
+  // Reads the branch only one time. If another person commits meanwhile, the platform then refuses this commit
+  // instead of overwriting the other.
   const before = useLoaded(`${place.rest("")} ${branch} ${path}`, async (signal) => {
     const refs = await resultOf<WireRef[]>({ path: place.rest("/refs?limit=1000") }, signal);
     const tip = refs.find(({ name }) => name === branch)?.hash ?? null;

@@ -1,4 +1,4 @@
-/** One file: its source with highlighting, a document, a picture, or how to get it. */
+/** The page of one file: highlighted source, a document, a picture, or a download link. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes } from "../lib/format.ts";
@@ -15,7 +15,7 @@ import type { FilesProps } from "./files-page.tsx";
 import { RepoPage } from "./repo-page.tsx";
 import { encodePath, PathBar, RefPicker, type RepoPlace, useRepo } from "./repo-place.tsx";
 
-/** Larger files are downloaded: a page of more text is slow to scroll. */
+/** Larger files are only offered for download, because a page with more text scrolls slowly. */
 const SHOWN_BYTES_MAX = 1_000_000;
 
 export function FilePage({ parameters }: PageParameters) {
@@ -58,7 +58,7 @@ function File({ place, repo, reference, path }: FilesProps) {
 
 interface ReadFile {
   bytes: number;
-  /** Undefined for what is no text, or too much of it. */
+  /** Undefined if the file is not text or is too large. */
   text: string | undefined;
 }
 
@@ -74,7 +74,7 @@ async function readFile(path: string, signal: AbortSignal): Promise<ReadFile> {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(buffer);
     return { bytes: buffer.byteLength, text: text.includes("\0") ? undefined : text };
   } catch {
-    // Not UTF-8, so it is shown as what it is: bytes.
+    // The file is not UTF-8, so it is not shown as text.
     return { bytes: buffer.byteLength, text: undefined };
   }
 }

@@ -1,4 +1,6 @@
-/** A directory of a repository, with its README; at the root also how to clone it. */
+/**
+ * The page of a directory of a repository, with its README. At the root, it also shows how to clone the repository.
+ */
 import { useAccount } from "../lib/account.tsx";
 import { queryOf, RestError, resultOf } from "../lib/rest.ts";
 import { type PageParameters, usePlace } from "../lib/router.ts";
@@ -177,12 +179,12 @@ function NoteOf({ entry: { type } }: { entry: WireTreeEntry }) {
 }
 
 interface FoundTree {
-  /** The latest commit of the ref; undefined in an empty repository. */
+  /** The latest commit of the ref. Undefined if the repository is empty. */
   commit: WireCommit | undefined;
   entries: WireTreeEntry[];
 }
 
-/** Resolves to the entries of a path, directories first. */
+/** Resolves with the entries of a directory, subdirectories first. */
 async function readTree(
   place: RepoPlace,
   reference: string | undefined,
@@ -203,7 +205,7 @@ async function readTree(
   return { commit, entries: entries.toSorted(directoriesFirst) };
 }
 
-/** Ten times as fast as localeCompare. */
+/** A collator compares ten times as fast as localeCompare. */
 const { compare: inOrder } = new Intl.Collator("en");
 
 const directoriesFirst = (one: WireTreeEntry, other: WireTreeEntry) =>

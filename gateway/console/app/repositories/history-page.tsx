@@ -1,4 +1,4 @@
-/** The commits of a branch, newest first, and one commit with its changes. */
+/** The list of a branch's commits, newest first, and the page of one commit with its changes. */
 import { useAccount } from "../lib/account.tsx";
 import { queryOf } from "../lib/rest.ts";
 import { type PageParameters, usePlace } from "../lib/router.ts";

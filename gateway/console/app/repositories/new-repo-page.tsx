@@ -1,4 +1,4 @@
-/** Makes a repository: an empty one, or of a public one elsewhere. */
+/** The form for a new repository: an empty one, or an import of a public repository from another host. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, resultOf } from "../lib/rest.ts";
@@ -103,7 +103,7 @@ export function ImportPage() {
   const form = useForm({ url: "", name: "", namespace, branch: "", depth: "" });
   const [isNamed, setNamed] = useState(false);
   const { url, branch, depth } = form.values;
-  // The address names the repository until the person does.
+  // Until the person types a name, the name is derived from the address to import.
   const values = isNamed ? form.values : { ...form.values, name: nameOf(url) };
   const change = (changed: Partial<typeof values>) => {
     form.change(changed);
@@ -151,7 +151,7 @@ export function ImportPage() {
   );
 }
 
-/** The last part of the address, as git names a clone. */
+/** Returns the last part of the address, as `git clone` names a folder. */
 const nameOf = (url: string) =>
   (url.replace(/\/+$/, "").split("/").at(-1) ?? "")
     .replace(/\.git$/, "")

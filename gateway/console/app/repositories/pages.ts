@@ -1,4 +1,7 @@
-/** Pages of repositories. A name never begins with a dash, so what does is a page of the area. */
+/**
+ * Pages of repositories. The name of a namespace never begins with a dash, so paths that begin with a dash are other
+ * pages of this area.
+ */
 import type { Pages } from "../lib/router.ts";
 import { BranchesPage, ComparePage } from "./branches-page.tsx";
 import { EditPage } from "./edit-page.tsx";

@@ -1,4 +1,4 @@
-/** Reads a patch of git as lines with their numbers. */
+/** Parses a Git patch into lines with their line numbers. */
 
 export interface PatchLine {
   kind: "added" | "removed" | "same" | "hunk";
@@ -7,13 +7,19 @@ export interface PatchLine {
   after?: number;
 }
 
-/** Returns the lines of each file, in the order of the patch. Files without lines, such as pictures, have none. */
+/**
+ * Returns the changed lines of each file, in the order of the patch. A file without text changes, such as a picture,
+ * has an empty list.
+ */
 export function parsePatch(patch: string): PatchLine[][] {
   const files: PatchLine[][] = [];
   let lines: PatchLine[] = [];
   let before = 0;
   let after = 0;
-  /** Lines that the hunk still has of both sides; outside of it, lines are headers. */
+  /**
+   * Number of lines of the old and new file that the current hunk still contains. When both are 0, the next lines are
+   * headers.
+   */
   let left = { before: 0, after: 0 };
   for (const text of patch.split("\n")) {
     const isInside = left.before > 0 || left.after > 0;

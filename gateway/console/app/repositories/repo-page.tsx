@@ -1,4 +1,4 @@
-/** The frame of the pages of one repository: its name, its state and its tabs. */
+/** The frame that the pages of one repository share: its name, its state and its tabs. */
 import type { ComponentChildren } from "preact";
 import type { RestRequest } from "../lib/rest.ts";
 import type { PageParameters } from "../lib/router.ts";
@@ -62,7 +62,7 @@ export function RepoPage({ parameters, current, title, request, children }: Repo
   );
 }
 
-/** Reads often while the repository is being filled, so that the progress is live. */
+/** Reads the repository's details. Reads often while an import or fork runs, so that its progress is live. */
 function useRepoDetails(path: string): Reading<WireRepoDetails> {
   const reading = useRest<WireRepoDetails>(path, REFRESH_MS);
   const isBusy = reading.value?.status === "importing" || reading.value?.status === "forking";
@@ -103,7 +103,7 @@ function NotReady({ repo }: { repo: WireRepoDetails }) {
   );
 }
 
-/** Says where the first content came from. */
+/** Describes the origin of the repository's first content. */
 function originOf(source: string | null | undefined): string {
   if (!source) return "";
   const [kind, ...rest] = source.split(":");

@@ -1,4 +1,4 @@
-/** The paths of a repository in the REST API and in the console, and what leads through it. */
+/** The paths of a repository in the REST API and in the console, and components for navigation in it. */
 import { useAccount } from "../lib/account.tsx";
 import { type Query, queryOf } from "../lib/rest.ts";
 import type { PageParameters } from "../lib/router.ts";
@@ -9,11 +9,11 @@ import { Link } from "../parts/link.tsx";
 export interface RepoPlace {
   namespace: string;
   name: string;
-  /** A path of the REST API in this repository: `rest("/refs")`. */
+  /** Returns a path of this repository in the REST API: `rest("/refs")`. */
   rest: (path: string) => string;
-  /** The path of the REST API at which its tokens are made. */
+  /** The path in the REST API that creates tokens of this repository. */
   tokens: string;
-  /** A page of this repository: `page("history", { ref })`. */
+  /** Returns the console path of a page of this repository: `page("history", { ref })`. */
   page: (path?: string, query?: Query) => string;
 }
 
@@ -29,7 +29,7 @@ export function useRepo({ namespace = "", name = "" }: PageParameters["parameter
   };
 }
 
-/** The page of a namespace, or of one of its repositories. */
+/** Returns the paths of a namespace, or of a repository in it. */
 export const repoPlace = (namespace: string, name?: string) =>
   ["repositories", namespace, ...(name === undefined ? [] : [name])]
     .map(encodeURIComponent)
@@ -43,7 +43,7 @@ export const shortHash = (hash: string) => hash.slice(0, 10);
 
 export const subjectOf = (message: string) => message.split("\n", 1)[0] || "(no message)";
 
-/** "refs/heads/main" as people write it. */
+/** Returns the short name of a ref: "main" for "refs/heads/main". */
 export const shortRef = (name: string) => name.replace(/^refs\/(heads|tags)\//, "");
 
 interface PathBarProps {
@@ -78,7 +78,7 @@ export function PathBar({ place, reference, path }: PathBarProps) {
   );
 }
 
-/** As many as fit a menu; another ref is reached by its address. */
+/** Maximum number of refs in the menu. Other refs can be opened by their address. */
 const REFS_MAX = 1_000;
 
 interface PickerProps {

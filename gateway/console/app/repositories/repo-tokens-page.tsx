@@ -1,4 +1,4 @@
-/** Tokens with which git opens one repository, and commands that use them. */
+/** The page of the tokens for Git access to one repository, with example commands. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { asRefusal, type RestError, resultOf } from "../lib/rest.ts";
@@ -116,7 +116,10 @@ function NewToken({ place, repo, reload }: NewTokenProps) {
 
 const TOKEN_TTL_S = 3_600;
 
-/** A command that clones. The token is the password of the address: it has signs that addresses give another meaning. */
+/**
+ * Returns a clone command with the token as the password in the URL. The token is encoded, because it contains
+ * characters that have a meaning in URLs.
+ */
 const cloneWith = (remote: string, token: string) => `git clone "${withToken(remote, token)}"`;
 
 export const withToken = (remote: string, token: string) =>

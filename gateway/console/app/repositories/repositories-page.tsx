@@ -1,4 +1,4 @@
-/** The repositories of a namespace, and how much of the account's storage is used. */
+/** Lists the repositories of a namespace, and shows the used storage of the account. */
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes } from "../lib/format.ts";
 import { queryOf } from "../lib/rest.ts";

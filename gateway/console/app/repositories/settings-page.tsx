@@ -1,4 +1,4 @@
-/** Settings of a repository, and what destroys it. */
+/** The settings page of a repository, including its deletion. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, resultOf } from "../lib/rest.ts";

@@ -1,4 +1,4 @@
-/** The page of one request, found by its id: its steps with times and outcomes, and its results. */
+/** The page of one request, found by its id: its steps with times and outcomes, and links to its results. */
 
 import { agentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
@@ -10,7 +10,7 @@ import { Table } from "../parts/list.tsx";
 import { Badge, Facts, Time } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
 
-/** The request may still run, and processes write its steps a moment later. */
+/** Interval between two reads. The request may still run, and processes store its steps with a short delay. */
 const REFRESH_MS = 3_000;
 
 export function RequestPage({ parameters: { id = "" } }: PageParameters) {
@@ -100,10 +100,12 @@ function Steps({ steps }: { steps: readonly WireStep[] }) {
 }
 
 const BAR = 1_000;
-/** Keeps the bar of the shortest step visible. */
+/** Minimum width of a bar, so that the shortest step is visible. */
 const WIDTH_MIN = 8;
 
-/** Shows the position of the step in the time of all steps; other cells hold its figures. */
+/**
+ * A bar that shows when the step ran, relative to the time of all steps. The table's other cells show the numbers.
+ */
 function Bar({ from, share }: { from: number; share: number }) {
   return (
     <svg class="step-bar" viewBox={`0 0 ${BAR} 1`} preserveAspectRatio="none" aria-hidden="true">

@@ -1,4 +1,4 @@
-/** Events that came to one agent: filtered, replayed, and each with its headers and body. */
+/** The events that one agent received: a list with filters, replays, and the headers and body of each event. */
 import { useState } from "preact/hooks";
 import { agentPath, agentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";

@@ -1,4 +1,7 @@
-/** Where webhooks come in: the endpoints that an app declares, their agents, and a signed test. */
+/**
+ * The page of the webhook endpoints that an app declares, with the agents that receive events, and a form that sends
+ * a signed test event.
+ */
 
 import { useState } from "preact/hooks";
 import { appPath, webhooksPlace } from "../apps/agent-place.ts";
@@ -174,7 +177,7 @@ function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
       method: "POST",
       headers: signed.headers,
       body: signed.body,
-      // The sender of a webhook is not signed in.
+      // Sends no cookies, because a real sender of webhooks is not signed in.
       credentials: "omit",
     });
     if (!response.ok) throw await refusalOf(response);
@@ -231,7 +234,7 @@ function checkBody(text: string): void {
 async function refusalOf(response: Response): Promise<RestError> {
   try {
     const { errors } = await response.json();
-    // The sender's signature, not the person's session.
+    // Changes status 401, because it means a wrong signature here and not an ended session.
     return new RestError(response.status === 401 ? 400 : response.status, errors);
   } catch {
     return new RestError(response.status, [

@@ -1,4 +1,4 @@
-/** Pages of webhooks: those that came to an agent, and those that it sent. */
+/** Pages of webhooks: events that an agent received, and webhooks that it sent. */
 import type { Pages } from "../lib/router.ts";
 import { DeliveriesPage, DeliveryPage } from "./deliveries-page.tsx";
 import { EndpointsPage, TestPage } from "./endpoints-page.tsx";

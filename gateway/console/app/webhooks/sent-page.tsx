@@ -1,4 +1,4 @@
-/** Webhooks that one agent sent, each with its tries, and a test for a receiver. */
+/** The webhooks that one agent sent, with all attempts of each, and a form that sends a test to a receiver. */
 import { agentPath, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration } from "../lib/format.ts";

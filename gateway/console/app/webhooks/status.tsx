@@ -1,4 +1,4 @@
-/** What the pages of webhooks share: whose they are, their states and tries, headers and bodies. */
+/** Shared parts of the webhook pages: headings, states, attempts, headers and bodies. */
 import type { ComponentChildren } from "preact";
 import { type AgentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import type { PageParameters } from "../lib/router.ts";
@@ -14,7 +14,7 @@ export const agentOf = ({ parameters }: PageParameters): AgentPlace => ({
   name: parameters.agent ?? "",
 });
 
-/** The common head of the webhook lists of one agent. */
+/** The heading and tabs that the webhook lists of one agent share. */
 export function webhooksFrame(agent: AgentPlace, current: "" | "/sent") {
   const base = webhooksPlace(agent);
   const pages = [[base, "Came in"] as const, [`${base}/sent`, "Sent out"] as const];
@@ -25,7 +25,7 @@ export function webhooksFrame(agent: AgentPlace, current: "" | "/sent") {
   };
 }
 
-/** The page with the endpoints of an app. */
+/** Returns the path of the page with the endpoints of an app. */
 export const endpointsOf = (app: string) => `webhooks?app=${encodeURIComponent(app)}`;
 
 export const TONES: Record<WireDelivery["status"] | WireWebhook["status"], Tone> = {
@@ -39,7 +39,7 @@ export interface Step {
   detail?: ComponentChildren;
 }
 
-/** What happened and what comes, the oldest first. */
+/** Shows past and planned steps, the oldest first. */
 export function Timeline({ steps }: { steps: readonly (Step | false)[] }) {
   const shown = steps.filter((step) => step !== false);
   return (

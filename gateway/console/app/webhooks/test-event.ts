@@ -1,4 +1,7 @@
-/** Makes an event for a declared endpoint, signed as its provider signs, in the browser: no secret is ever read back. */
+/**
+ * Creates a test event for a declared endpoint in the browser, and signs it as the real provider does. The person
+ * enters the secret, because the platform never returns a stored one.
+ */
 import type { WireApp } from "../lib/wire.ts";
 
 export type Endpoint = NonNullable<WireApp["config"]>["webhooks"][number];
@@ -18,7 +21,7 @@ interface SignedTest {
   body: string;
 }
 
-/** The body that a test begins with. */
+/** Returns the initial body of a test event. */
 export function sampleBody({ provider }: Endpoint): string {
   const samples: Partial<Record<Endpoint["provider"], object>> = {
     github: {
@@ -33,7 +36,7 @@ export function sampleBody({ provider }: Endpoint): string {
   return JSON.stringify(samples[provider] ?? { hello: "world" }, null, 2);
 }
 
-/** `url` is the app's address for machines, with which Twilio's signature begins. */
+/** Signs a test event. `url` is the app's public address; Twilio's signature covers it. */
 export async function signTest(
   endpoint: Endpoint,
   event: TestEvent,
@@ -142,7 +145,7 @@ async function mac(
   secret: string | Uint8Array<ArrayBuffer>,
   text: string,
 ): Promise<Uint8Array> {
-  // Browsers have no cryptography for pages without TLS, but on this machine.
+  // Browsers provide cryptography only on pages with TLS or from this machine.
   if (!crypto.subtle)
     throw new Error("Cannot sign here: open the console by https, or on 127.0.0.1");
   const bytes = typeof secret === "string" ? new TextEncoder().encode(secret) : secret;
@@ -150,7 +153,7 @@ async function mac(
   return new Uint8Array(await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(text)));
 }
 
-/** base64 after `whsec_`; other text is taken as it is. */
+/** Decodes a secret of the form `whsec_<base64>`. Other text is used as it is. */
 function standardKey(secret: string): string | Uint8Array<ArrayBuffer> {
   if (!secret.startsWith("whsec_")) return secret;
   return Uint8Array.from(atob(secret.slice("whsec_".length)), (one) => one.charCodeAt(0));
@@ -160,7 +163,7 @@ export const hex = (bytes: Uint8Array) =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 const base64 = (bytes: Uint8Array) => btoa(String.fromCharCode(...bytes));
 
-/** Sets what a JSON pointer leads to (RFC 6901), and makes the objects on the way. */
+/** Sets the value at a JSON pointer (RFC 6901), and creates missing objects on the way. */
 function setAt(target: Record<string, unknown>, pointer: string, value: string): void {
   const steps = pointer
     .split("/")

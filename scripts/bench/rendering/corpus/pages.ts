@@ -1,9 +1,10 @@
 /**
- * Sixty pages on which waiting is measured: each comes to rest within two seconds of its load event, or moves unseen.
+ * Sixty pages to measure when a page counts as settled. Each page stops changing within two seconds after its load
+ * event, or changes only invisibly.
  */
 
 export interface CorpusPage {
-  /** Names its path below `/pages/` too. */
+  /** The name of the page, and its path below `/pages/`. */
   name: string;
   /** Elements of the document's head. */
   head?: string;
@@ -12,7 +13,7 @@ export interface CorpusPage {
 
 const script = (code: string, type = "") => `<script${type && ` type="${type}"`}>${code}</script>`;
 const moduleScript = (code: string) => script(code, "module");
-/** A library's file, as the site serves it. */
+/** Loads a library's file from the site. */
 const library = (path: string) => `<script src="/libraries/${path}"></script>`;
 const sheet = (path: string) => `<link rel="stylesheet" href="/libraries/${path}">`;
 /** Shows a text as a paragraph. */

@@ -1,4 +1,7 @@
-/** The reference for waiting: bare puppeteer that loads a page, waits five seconds, and takes text and a picture. */
+/**
+ * The reference for the settled pages: plain puppeteer loads a page, waits five seconds, and takes the HTML and a
+ * picture.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import puppeteer from "puppeteer-core";
 import { Chromium } from "../../../../actors/rendering/lib/browser/chromium.ts";

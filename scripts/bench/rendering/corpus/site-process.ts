@@ -1,4 +1,7 @@
-/** Serves the pages of the corpus, their libraries, and what they request; answers any question with its address. */
+/**
+ * Serves the pages of the corpus, their libraries, and the resources that the pages request. Answers each question
+ * with the site's address.
+ */
 import { execFileSync } from "node:child_process";
 import { createReadStream, existsSync } from "node:fs";
 import type { ServerResponse } from "node:http";
@@ -58,7 +61,7 @@ async function answer({ pathname, searchParams }: URL, response: ServerResponse)
   response.writeHead(404).end();
 }
 
-/** Answers with a fixed text, by path. */
+/** Resources with a fixed text, by path. */
 const PARTS: Record<string, { type: string; text: (query: URLSearchParams) => string }> = {
   "/json": {
     type: "application/json",

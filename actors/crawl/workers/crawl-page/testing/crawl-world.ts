@@ -52,7 +52,10 @@ export interface WorldOptions {
   slots?: number;
 }
 
-/** Fetch timeout. Hanging responses take this long, and large ones less, also on a busy machine. */
+/**
+ * Timeout of a fetch in tests. A response that hangs takes this long. Even on a busy machine a large response takes
+ * less.
+ */
 const FETCH_MS = 12_000;
 /** A page may take FETCH_MS, and everything else several times as long on a busy machine. */
 const OUTCOMES_MS_MAX = 200_000;
@@ -223,7 +226,10 @@ export class CrawlWorld {
     if (left) this.#unreported.set(turn, left);
   }
 
-  /** A worker that was suspended until it lost its task returns the unmade requests. So a job requeues them. */
+  /**
+   * Requeues the unreported requests of an ended turn, as a real job does. Such requests exist, for example, if the
+   * worker was suspended until it lost its task.
+   */
   #giveBack(job: string, { host, turn }: Heard["input"]) {
     const left = this.#unreported.get(turn) ?? [];
     this.#unreported.delete(turn);

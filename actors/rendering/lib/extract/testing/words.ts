@@ -1,16 +1,16 @@
-/** Words, and how many of them are kept: what Markdown is measured by. */
+/** Counts the words that a conversion keeps, to measure the quality of Markdown. */
 import { HtmlRenderer, Parser as MarkdownParser } from "commonmark";
 import { Parser } from "htmlparser2";
 
 const UNSEEN = new Set(["script", "style", "template", "noscript", "title", "textarea"]);
 const INLINE = /^(a|b|i|em|strong|span|code|del|s|sub|sup|small|u)$/;
 
-/** HTML of Markdown, by the reference implementation of CommonMark. */
+/** Converts Markdown to HTML with the reference implementation of CommonMark. */
 export function readBack(text: string): string {
   return new HtmlRenderer().render(new MarkdownParser().parse(text));
 }
 
-/** Words of HTML that are text, with how often each comes. */
+/** Returns the visible words of HTML, with the number of their occurrences. */
 export function wordsSeen(html: string): Map<string, number> {
   let text = "";
   let unseen = 0;
@@ -38,7 +38,7 @@ export function wordsOf(text: string): Map<string, number> {
   return words;
 }
 
-/** How many of the words are among the others, and how many there are. */
+/** Returns how many of the words also occur in `among`, and the number of all words. */
 export function kept(
   words: Map<string, number>,
   among: Map<string, number>,

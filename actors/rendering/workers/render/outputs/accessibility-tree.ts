@@ -1,4 +1,4 @@
-/** The accessibility tree of a page as puppeteer shows it. */
+/** Reads the accessibility tree of a page in the format of puppeteer. */
 
 import { ActorError } from "../../../../../schemas/errors.ts";
 import {
@@ -25,7 +25,7 @@ export const accessibilityTree: Output<
   return async () => ({ result: { accessibilityTree: tree } });
 };
 
-/** Resolves to null where the root is not there, or has no node. */
+/** Resolves to null if the root element does not exist or has no node in the tree. */
 export async function readTree(
   context: RenderContext,
   {
@@ -45,7 +45,7 @@ export async function readTree(
     checkJson(tree, WHAT);
     return tree;
   } catch (error) {
-    // A tree that is nested as deeply as no person writes.
+    // The tree is nested so deeply that the stack overflows. No real page is.
     if (error instanceof RangeError) throw tooLarge(WHAT);
     const isLeft = error instanceof Error && hasNavigatedAway(error);
     if (error instanceof ProtocolError && error.name === "ProtocolError" && !isLeft) {
@@ -60,7 +60,7 @@ function tooManyNodes(): ActorError {
   return new ActorError("page_not_printable", `Cannot read the page: ${reason}`);
 }
 
-/** Keeps the fields of the contract. Puppeteer adds some for its own use. */
+/** Keeps only the fields of the contract, because puppeteer adds internal fields. */
 function known(node: object): AccessibilityNode {
   const { children, ...fields } = AccessibilityNode.parse(node);
   return children === undefined
@@ -76,7 +76,10 @@ declare const document: PageNode & {
   createTreeWalker(root: PageNode, what: number): { nextNode(): PageNode | null };
 };
 
-/** Runs in the page. Counts elements and texts, those of open shadow roots too, up to one past the limit. */
+/**
+ * Runs in the page. Counts elements and text nodes, including those of open shadow roots. Stops when the limit is
+ * exceeded by one.
+ */
 function nodesIn(nodesMax: number): number {
   const elementsAndTexts = 1 + 4;
   const roots: PageNode[] = [document];

@@ -1,4 +1,4 @@
-/** Extracts data of a page by AI models. They are slow, so the page leaves the browser before they get it. */
+/** Extracts data from a page by AI models. They are slow, so the page is released before the models are queried. */
 import { ActorError } from "../../../../../schemas/errors.ts";
 import type { JsonRequest } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { JsonExtractor, JsonQuestion } from "../../../lib/ai/json-extractor.ts";
@@ -24,7 +24,7 @@ export function jsonOutput(
   };
 }
 
-/** Throws a refusal of a question that no model can answer, before a page is loaded for it. */
+/** Throws a refusal if no model can answer the question, before a page is loaded for it. */
 export async function checkQuestion(extractor: Extractor, parameters: JsonRequest): Promise<void> {
   const fault = await extractor.faultOf(questionOf(parameters));
   if (fault === undefined) return;

@@ -1,4 +1,4 @@
-/** The links of a page in its own order, as its browser resolves them. */
+/** Reads the links of a page in the order of the page, resolved by the browser. */
 import type { LinksRequest } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { Output, ReadAnswer } from "./output.ts";
 import { checkJson, readValue } from "./read-text.ts";
@@ -17,7 +17,7 @@ export const links: Output<LinksRequest, ReadAnswer<string[]>> = async ({ contex
   return async () => ({ result });
 };
 
-/** The host of a web address. A host and its www are one site. */
+/** Returns the host of a web address without "www.", because both names mean one site. */
 function siteOf(address: string): string | undefined {
   const url = URL.parse(address);
   if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
@@ -39,7 +39,10 @@ interface PageRoot {
 }
 declare const document: PageRoot & { baseURI: string };
 
-/** Runs in the page. Leaves out scripts and what leads to nothing outside of the page. */
+/**
+ * Runs in the page. Omits `javascript:` links and addresses that lead to no other resource, such as `data:` and
+ * `about:`.
+ */
 function hrefsIn({ isVisible }: { isVisible: boolean }, charsMax: number) {
   const hrefs: string[] = [];
   let chars = 0;
@@ -56,7 +59,7 @@ function hrefsIn({ isVisible }: { isVisible: boolean }, charsMax: number) {
 
   function add(element: PageElement): void {
     const { href } = element;
-    // Links in drawings have an object, and are not resolved.
+    // In SVG drawings, the `href` of a link is an object, and its address is not resolved.
     const written = typeof href === "object" ? href.baseVal : href;
     const url = written ? URL.parse(written, document.baseURI) : null;
     if (url === null || /^(?:javascript|data|blob|about):$/.test(url.protocol)) return;
@@ -66,7 +69,7 @@ function hrefsIn({ isVisible }: { isVisible: boolean }, charsMax: number) {
     hrefs.push(url.href);
   }
 
-  /** A link without room of its own may hold something that has. */
+  /** Whether a link is visible. A link without an area of its own may contain an element that has one. */
   function isSeen(element: PageElement): boolean {
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return false;
     if (element.localName === "area") return true;

@@ -1,4 +1,4 @@
-/** A page as Markdown, by the converter of crawls. */
+/** Returns a page as Markdown, with the converter that crawls use. */
 import { ActorError } from "../../../../../schemas/errors.ts";
 import type { MarkdownRequest } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { MarkdownPool } from "../../../lib/extract/markdown-pool.ts";
@@ -23,7 +23,7 @@ export async function convert(
   const page = { html, baseUrl, isScripted, ...(title !== "" && { title }) };
   const made = await converter.convert(page, signal);
   if (made.kind === "failed") throw new ActorError("page_not_printable", made.reason);
-  // Short addresses in the HTML become long ones.
+  // Relative addresses in the HTML became absolute and longer, so the size is checked again.
   checkText(made.markdown, "Markdown");
   return made.markdown;
 }

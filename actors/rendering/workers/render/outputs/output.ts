@@ -1,4 +1,4 @@
-/** Types that every output of a page shares: the loaded page that it reads, and its result. */
+/** Types that all outputs of a page share: the loaded page that an output reads, and its result. */
 import { PRINT_TIMEOUT_MS } from "../../../../../schemas/limits.ts";
 import type { ContentRequest, PageMeta } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { PageReport } from "../../../../../schemas/rendering/http/page-report.ts";
@@ -9,27 +9,30 @@ import type { RenderContext } from "../../../lib/browser/render-context.ts";
 export interface LoadedPage {
   context: RenderContext;
   document: Pick<MainDocument, "check" | "status">;
-  /** The time in which the output takes what it needs. */
+  /** The limits for reading from the page; `ms` is the time that the output may take. */
   limits: Limits & { ms: number };
 }
 
-/** The parameters of every page that an output may use. */
+/** The parameters of every page that an output may read. */
 export type PageParameters = ContentRequest;
 
-/** The members of an answer's envelope. */
+/** The result and the other fields of the response's JSON object. */
 export interface ReadAnswer<R> {
   result: R;
   meta?: PageMeta;
   report?: PageReport;
 }
 
-/** Makes the answer from what was taken. By then the page has gone, and its browser time is over. */
+/**
+ * Creates the response from the values that were read. The page is already released then, and its browser time has
+ * ended.
+ */
 export type Making<A> = (signal: AbortSignal) => Promise<A>;
 
-/** Takes from a loaded page what the answer needs. */
+/** Reads from a loaded page the values that the response needs. */
 export type Output<P, A> = (page: LoadedPage, parameters: P) => Promise<Making<A>>;
 
-/** Milliseconds that the action with a loaded page may take. */
+/** Maximum milliseconds for the action with a loaded page. */
 export function actionMs({ actionTimeout }: Pick<PageParameters, "actionTimeout">): number {
   return Math.min(PRINT_TIMEOUT_MS, actionTimeout ?? Number.POSITIVE_INFINITY);
 }

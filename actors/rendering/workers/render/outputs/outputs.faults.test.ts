@@ -42,7 +42,7 @@ describe("results that are too large", function () {
   it("links() gives RESULT_BYTES_MAX of JSON and refuses one byte more", async () => {
     const sized = (bytes: number) => ({
       html: `<script>
-        // Ten links, with quotes and commas, in brackets.
+        // Ten links. As JSON, each takes two quotes and a comma more, and the brackets are counted too.
         const chars = ${bytes} - 10 * 3 - 1;
         for (let index = 0; index < 10; index++) {
           const length = Math.floor(chars / 10) + (index === 0 ? chars % 10 : 0);
@@ -68,7 +68,7 @@ describe("results that are too large", function () {
   });
 
   it("accessibilityTree() reads ACCESSIBILITY_NODES_MAX nodes and refuses one more", async () => {
-    // The elements html, head, body and script, the script's text, and half of the rest texts.
+    // The nodes html, head, body and script, and the script's text. Half of the remaining nodes are text nodes.
     const sized = (nodes: number) => ({
       html: `<html><head></head><body><script>
         for (let left = ${nodes} - 5; left > 0; left -= 2) {

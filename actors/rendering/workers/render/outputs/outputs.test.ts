@@ -332,7 +332,7 @@ describe("calls that read a page", function () {
   });
 });
 
-/** Without the fields that puppeteer has for its own use. */
+/** Removes the internal fields of puppeteer. */
 function known(node: Record<string, unknown>): unknown {
   const { backendNodeId: _, loaderId: _loader, children, ...fields } = node;
   if (!Array.isArray(children)) return fields;

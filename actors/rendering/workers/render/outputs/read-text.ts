@@ -1,4 +1,4 @@
-/** Reads values from a loaded page, and refuses those that are too large for an answer. */
+/** Reads values from a loaded page, and refuses values that are too large for a response. */
 import { ActorError } from "../../../../../schemas/errors.ts";
 import { META_TITLE_CHARS_MAX, RESULT_BYTES_MAX } from "../../../../../schemas/rendering/limits.ts";
 import { readHtml } from "../../../lib/browser/read-html.ts";
@@ -29,8 +29,8 @@ export async function readText(context: RenderContext): Promise<PageText> {
 }
 
 /**
- * Calls the function in the page, beside the page's own scripts. It returns `"large"` instead of a value that has more
- * characters than its second parameter.
+ * Calls the function in the page's isolated world. If its value has more characters than its second parameter, the
+ * function must return `"large"` instead.
  */
 export async function readValue<P, T>(
   context: Pick<RenderContext, "evaluate">,
@@ -43,7 +43,7 @@ export async function readValue<P, T>(
   return value;
 }
 
-/** Returns the members of an answer's envelope as JSON without its braces. Refuses a result that is too large. */
+/** Returns the fields of a response's JSON object, without the braces. */
 export function membersOf({ result, ...others }: ReadAnswer<unknown>): string {
   const json = JSON.stringify(result);
   const members = Object.entries(others).map(
@@ -52,12 +52,12 @@ export function membersOf({ result, ...others }: ReadAnswer<unknown>): string {
   return `"result":${json}${members.join("")}`;
 }
 
-/** Throws a refusal where the text has more than RESULT_BYTES_MAX. */
+/** Throws a refusal if the text has more than RESULT_BYTES_MAX bytes. */
 export function checkText(text: string, what: string): void {
   if (Buffer.byteLength(text) > RESULT_BYTES_MAX) throw tooLarge(what);
 }
 
-/** Throws a refusal where the value as JSON has more than RESULT_BYTES_MAX. */
+/** Throws a refusal if the value, encoded as JSON, has more than RESULT_BYTES_MAX bytes. */
 export function checkJson(value: unknown, what: string): void {
   checkText(JSON.stringify(value), what);
 }

@@ -1,4 +1,4 @@
-/** Text, HTML, attributes and places of the elements that selectors match. */
+/** Reads text, HTML, attributes and positions of the elements that match selectors. */
 import { ActorError } from "../../../../../schemas/errors.ts";
 import type {
   ScrapeRequest,
@@ -41,7 +41,7 @@ declare const document: { querySelectorAll(selector: string): Iterable<PageEleme
 declare const scrollX: number;
 declare const scrollY: number;
 
-/** Runs in the page. Returns the index of a selector that is none. */
+/** Runs in the page. If a selector is invalid, returns its index. */
 function elementsIn(
   selectors: readonly string[],
   charsMax: number,
@@ -58,7 +58,7 @@ function elementsIn(
     const results: ScrapeResult[number]["results"] = [];
     for (const element of found) {
       const result = read(element);
-      // The numbers and names of an element take about a hundred characters.
+      // The numbers and names of an element take about a hundred characters of JSON.
       chars += result.text.length + result.html.length + 100;
       for (const { name, value } of result.attributes) chars += name.length + value.length;
       if (chars > charsMax) return "large";
@@ -71,7 +71,7 @@ function elementsIn(
   function read(element: PageElement) {
     const { top, left, width, height } = element.getBoundingClientRect();
     return {
-      // Drawings have no text as it is displayed.
+      // SVG elements have no `innerText`.
       text: element.innerText ?? element.textContent,
       html: element.innerHTML,
       attributes: [...element.attributes].map(({ name, value }) => ({ name, value })),

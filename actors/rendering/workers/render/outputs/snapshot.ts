@@ -1,4 +1,4 @@
-/** Several formats of one load of a page. */
+/** Returns several formats of a page that is loaded once. */
 import type {
   SnapshotFormat,
   SnapshotRequest,

@@ -1,4 +1,7 @@
-/** After each push to a repository's default branch: its history as a PDF, committed to the branch `changelog`. */
+/**
+ * After each push to a repository's default branch, prints its history as a PDF and commits the PDF to the branch
+ * `changelog`.
+ */
 import { Agent, type Artifacts, type Browser, type Commit } from "trunkline/agents";
 
 interface Env {
@@ -17,7 +20,7 @@ interface Pushed {
 }
 
 export interface ChangelogState {
-  /** Commits of the history that is printed. */
+  /** Hash of the newest commit in the printed history. */
   of: string | null;
 }
 
@@ -29,7 +32,7 @@ export class Changelog extends Agent<Env, ChangelogState> {
     const { source, payload } = (await request.json()) as Pushed;
     const repo = await this.env.ARTIFACTS.get(source.repoName);
     const { defaultBranch, name } = await repo.info();
-    // The bot's own commit causes a push event too, for another branch.
+    // The bot's own commit to the branch `changelog` also causes a push event, which is ignored.
     if (payload.ref !== `refs/heads/${defaultBranch}`) return done();
     const [history, printed] = await Promise.all([
       repo.log({ ref: payload.ref, limit: COMMITS }),
@@ -37,7 +40,8 @@ export class Changelog extends Agent<Env, ChangelogState> {
     ]);
     const [newest] = history;
     const message = `Changelog of ${newest?.hash}`;
-    // A later push may have been printed already; and a try that was cut short may have committed.
+    // Prints nothing if the newest commit is printed already: the delivery of a later push may have done it, or an
+    // interrupted attempt of this one.
     if (newest && printed[0]?.message !== message) {
       const pdf = await this.env.BROWSER.pdf({
         html: pageOf(name, history),
@@ -80,7 +84,7 @@ export default {
   fetch: () => new Response("It waits for pushes", { status: 404 }),
 };
 
-/** The branch does not exist before the first changelog. */
+/** Returns no commits if the branch does not exist, as before the first changelog. */
 function noneBefore(error: unknown): [] {
   if (error instanceof Error && "code" in error && error.code === "NOT_FOUND") return [];
   throw error;

@@ -1,4 +1,4 @@
-/** Carries requests of isomorphic-git through a repository binding, which needs no way out to the network. */
+/** Sends requests of isomorphic-git through a repository binding, so that they need no access to the network. */
 import type { HttpClient } from "isomorphic-git";
 import type { Artifacts } from "trunkline/agents";
 

@@ -1,4 +1,4 @@
-/** Writes notes into repositories, as git does: each agent clones one in memory, commits and pushes. */
+/** Writes notes into repositories with git: each agent clones its repository into memory, commits and pushes. */
 import git from "isomorphic-git";
 import { createFsFromVolume, Volume } from "memfs";
 import { Agent, type AgentNamespace, type Artifacts, getAgentByName } from "trunkline/agents";
@@ -14,9 +14,9 @@ const FOLDER = "/clone";
 const FILE = "NOTES.md";
 const AUTHOR = { name: "Notebook", email: "notebook@example.com" };
 
-/** One agent per repository, named after it. */
+/** The agent of one repository, which has the same name. */
 export class Notebook extends Agent<Env> {
-  // Two turns at a time would push to one branch.
+  // One turn runs at a time, because two turns would push to the same branch.
   static override options = { serialTurns: true };
 
   override async onRequest(request: Request): Promise<Response> {
@@ -38,7 +38,7 @@ export class Notebook extends Agent<Env> {
     return { commit, notes: notes.trimEnd().split("\n").length };
   }
 
-  /** The first note makes the repository, with a first commit to clone. */
+  /** Opens the repository. The first note creates it, with a first commit to clone. */
   async #open() {
     const { ARTIFACTS } = this.env;
     const repo = await ARTIFACTS.get(this.name).catch(async () => {

@@ -1,4 +1,7 @@
-/** Events of GitHub, an agent for each repository: kept in its table, and shown by a page as they come. */
+/**
+ * Receives events of GitHub. One agent per repository stores events in its table, and a page shows them when they
+ * arrive.
+ */
 import { Agent, type AgentNamespace, getAgentByName, routeAgentRequest } from "trunkline/agents";
 import { PAGE } from "./page.ts";
 
@@ -46,7 +49,7 @@ export class Repository extends Agent<Env, RepositoryState> {
     const body = await request.text();
     const event = JSON.parse(body) as GitHubEvent;
     const repository = event.repository.full_name;
-    // A replay of the delivery log comes again.
+    // An event that is replayed from the delivery log is in the table already.
     this.sql`INSERT INTO events (id, type, text, at, body)
       VALUES (${id}, ${type}, ${wordsOf(type, event)}, ${new Date().toISOString()}, ${body})
       ON CONFLICT (id) DO NOTHING`;
@@ -68,7 +71,7 @@ export interface OverviewState {
 export class Overview extends Agent<Env, OverviewState> {
   override initialState: OverviewState = { repositories: {} };
 
-  /** Called twice with the same it changes nothing. */
+  /** Stores the count of a repository. A repeated call with the same count changes nothing. */
   counted(name: string, counted: { repository: string; events: number }): void {
     const { repositories } = this.state;
     if ((repositories[name]?.events ?? 0) >= counted.events) return;

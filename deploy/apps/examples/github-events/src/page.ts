@@ -1,4 +1,4 @@
-/** The page: a list of repositories and the events of one of them, both as their agents send them. */
+/** The page: a list of repositories and the events of one of them, as their agents send both. */
 export const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

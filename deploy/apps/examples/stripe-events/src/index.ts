@@ -7,7 +7,7 @@ interface Env {
 }
 
 export interface CustomerState {
-  /** In the smallest unit of each currency. */
+  /** Amounts in the smallest unit of each currency. */
   paid: Record<string, number>;
   subscription: string | null;
   events: number;
@@ -41,7 +41,7 @@ export class Customer extends Agent<Env, CustomerState> {
     return new Response(null, { status: 204 });
   }
 
-  /** The newest of all known events, because Stripe sends events in any order. */
+  /** Returns the state according to the newest of all stored events, because Stripe sends events in any order. */
   summary(): CustomerState {
     const sums = this.sql<{ currency: string; amount: number }>`
       SELECT currency, sum(amount) AS amount FROM events WHERE type = 'invoice.paid' GROUP BY currency`;
