@@ -175,7 +175,7 @@ export class AppStorm {
   }
 
   async watch(agent: number): Promise<void> {
-    const gateway = this.#random.pick(this.#scene.livingGateways);
+    const gateway = await this.#livingGateway(this.#random);
     const watcher = await this.#scene.watch(gateway, agentPath(agent));
     const socket: Socket = { watcher, agent, gateway, isLost: false };
     this.#sockets.push(socket);
@@ -185,6 +185,15 @@ export class AppStorm {
       if (this.#options.reopens) this.#reopen(agent);
       else this.faults.push(`a socket of agent ${agent} was closed: ${code} ${reason}`);
     });
+  }
+
+  /** Waits until a gateway lives, because faults may kill all of them at the same time. */
+  #livingGateway(random: SeededRandom): Promise<StormGateway> {
+    const look = () => {
+      const { livingGateways } = this.#scene;
+      return livingGateways.length > 0 ? random.pick(livingGateways) : undefined;
+    };
+    return until("a gateway lives", look, SHOWN_MS_MAX);
   }
 
   /**
@@ -322,7 +331,7 @@ export class AppStorm {
       "x-hub-signature-256": `sha256=${signature}`,
     };
     const isAnswered = async () => {
-      const gateway = random.pick(this.#scene.livingGateways);
+      const gateway = await this.#livingGateway(random);
       const answer = await this.#scene.post(gateway, path, { headers, body });
       if (answer?.status === 202) return true;
       this.again += 1;
