@@ -28,7 +28,7 @@ export type DeliveryStatus = z.infer<typeof DeliveryStatus>;
 
 /** One event in the log of its agent. */
 export const Delivery = z.object({
-  /** Numbers events from 1, in the order of arrival. */
+  /** The event's number in the log of its agent: 1 for the first event, in the order of arrival. */
   number: z.int().min(1),
   status: DeliveryStatus,
   /** The provider's id of the event. For EVENT_IDS_KEPT_MS an event with the same id counts as a repetition. */

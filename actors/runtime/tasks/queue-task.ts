@@ -7,7 +7,7 @@ import { encodeTask, type Task } from "./task.ts";
 export interface TaskQueue {
   kind: string;
   lane: string;
-  /** True if the lane serves its keys in turn. */
+  /** True if the lane serves its keys alternately, one task of each (`TaskTurns`). */
   inTurns: boolean;
 }
 

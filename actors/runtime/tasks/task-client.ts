@@ -33,7 +33,7 @@ interface TaskToRun {
   message: string;
   input: unknown;
   from: string;
-  /** True if the lane serves its keys in turn. */
+  /** True if the lane serves its keys alternately, one task of each (`TaskTurns`). */
   inTurns: boolean;
   queueTimes: QueueTimes;
 }

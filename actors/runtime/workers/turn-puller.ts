@@ -1,5 +1,5 @@
 /**
- * Pulls tasks of a lane that serves its keys in turn. Each key has a queue on the bus; `TaskTurns` chooses among them.
+ * Pulls tasks of a lane that serves its keys alternately. Each key has a queue on the bus; `TaskTurns` chooses among them.
  */
 import { createHash } from "node:crypto";
 import { AckPolicy } from "@nats-io/jetstream";

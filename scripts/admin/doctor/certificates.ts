@@ -155,8 +155,9 @@ function expiryFinding({
 }
 
 /**
- * Checks the expiry of certificate authorities in files. An expired authority for imports affects only the hosts of
- * imports. An expired authority of the bus affects every process.
+ * Checks the expiry of the certificates in one file. An expired authority for imports matters only to imports from
+ * servers that use this authority, so it is a warning. An expired authority or client certificate of the bus affects
+ * every process, so it is a failure.
  */
 function fileFindings(
   { setting: about, path, expired }: { setting: string; path: string | undefined; expired: Level },

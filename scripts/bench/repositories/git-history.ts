@@ -28,8 +28,8 @@ export class GitHistory {
   readonly pushes: readonly PreparedPush[];
 
   /**
-   * Creates the repository. `main` points at the last of its 1,000 commits. `pushes` is the number of prepared pushes
-   * of one further commit each.
+   * Creates a repository with 1,000 commits; `main` points at the last one. Also prepares `pushes` pushes. Each push
+   * adds one commit on top of the push before it.
    */
   static async make(folder: string, pushes: number): Promise<GitHistory> {
     const path = join(folder, "source.git");

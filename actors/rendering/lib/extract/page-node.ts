@@ -205,7 +205,10 @@ interface ElementName {
 
 /** Names that elements share, so that the many elements of a page need no copies. */
 const names = new Map<string, ElementName>();
-/** Maximum shared names: HTML, SVG and MathML have about 250 names, but a page may invent any number of others. */
+/**
+ * Maximum number of element names in `names`: HTML, SVG and MathML have about 250, but a page may invent any number
+ * of others.
+ */
 const NAMES_MAX = 1_000;
 
 function nameOf(tagName: string): ElementName {
