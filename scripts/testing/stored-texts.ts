@@ -9,12 +9,19 @@ const ZSTD = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 export async function storedTexts({ jetstream: { streams } }: Bus): Promise<string[]> {
   const texts: string[] = [];
   for await (const { config, state } of streams.list()) {
+    if (state.messages === 0) continue;
     for (let seq = state.first_seq; seq <= state.last_seq; seq++) {
-      const found = await streams.getMessage(config.name, { seq }).catch(() => null);
+      const found = await streams.getMessage(config.name, { seq }).catch(nullIfGone);
       if (found) texts.push(`${found.subject} ${found.header} ${plain(found.data)}`);
     }
   }
   return texts;
+}
+
+/** A message that was deleted meanwhile is no error. A stream that cannot be read is one. */
+function nullIfGone(error: unknown): null {
+  if (error instanceof Error && /no message found/.test(error.message)) return null;
+  throw error;
 }
 
 /** Returns the texts that contain the value, as it is or in base64 at any place of its groups of three bytes. */

@@ -28,7 +28,7 @@ export interface ConnectOptions {
 export async function connectTo(login: ConnectOptions): Promise<NatsConnection> {
   const { servers, ...password } = readBusAddress(login.url);
   const tls = tlsOptions(login.tls, servers);
-  return await connect({
+  const connection = await connect({
     servers,
     ...authenticationOf(login, password),
     name: login.name,
@@ -52,6 +52,9 @@ export async function connectTo(login: ConnectOptions): Promise<NatsConnection> 
     const at = servers.join(",");
     throw new Error(`Cannot connect to the bus at ${at}: ${connectProblem(cause)}`, { cause });
   });
+  // The library removes each server that did not answer the first connection, and no server names it again (3.4.0).
+  connection.setServers(servers);
+  return connection;
 }
 
 function authenticationOf(

@@ -3,8 +3,11 @@ import type { Msg, MsgHdrs } from "@nats-io/transport-node";
 import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Bus, BusLost } from "./bus.ts";
 
-/** Bytes of one answer: as many as an atomic batch has. More would fill the connection for other requests. */
-const ANSWER_BYTES_MAX = 4_000_000;
+/**
+ * Bytes of one answer, which the server sends without flow control: 64 loads at the same time stay below the pending
+ * bytes (64 MB) at which it would close the connection. A consumer reads what is larger.
+ */
+const ANSWER_BYTES_MAX = 500_000;
 
 export interface LastMessage {
   subject: string;
@@ -30,9 +33,11 @@ export async function readLastOfEach(
   const options = { timeoutMs: JETSTREAM_ANSWER_MS };
   const messages = await bus.requests.askForMany(subject, query, isLast, options);
   const end = messages.pop()?.headers;
-  if (end?.code === NOTHING_FOUND) return [];
+  // After messages it means that one of the others could not be read.
+  if (end?.code === NOTHING_FOUND) return messages.length === 0 ? [] : undefined;
   // Otherwise the limit of messages or bytes has cut the answer off.
   if (end?.code !== END_OF_BATCH || Number(end.get("Nats-Num-Pending")) > 0) return undefined;
+  if (!isWhole(messages, end)) return undefined;
   return messages.map((message) => ({
     subject: message.headers?.get("Nats-Subject") ?? "",
     headers: message.headers,
@@ -44,3 +49,13 @@ export async function readLastOfEach(
 // ADR-31: a batch ends with 204; 404 finds nothing; 413 is too much for one answer.
 const END_OF_BATCH = 204;
 const NOTHING_FOUND = 404;
+
+/** Each message names the one before it, so messages that a broken route has lost are missed. */
+function isWhole(messages: readonly Msg[], end: MsgHdrs): boolean {
+  let last = "0";
+  for (const { headers } of messages) {
+    if (headers?.get("Nats-Last-Sequence") !== last) return false;
+    last = headers.get("Nats-Sequence");
+  }
+  return end.get("Nats-Last-Sequence") === last;
+}

@@ -28,6 +28,12 @@ const LEASE_START_TRIES_MAX = 40;
  * timers run late.
  */
 const LEASE_MARGIN_MS = 500;
+/**
+ * A host trusts a longer lease only for this time, and then confirms it before a read. Two others may end a lease that
+ * is older: the server closes the connection of a silent client after 4 s or more (see `HostPresence`), and hosts of
+ * earlier versions take a lease that is not renewed for 4 s for a ghost.
+ */
+const LEASE_TRUSTED_MS_MAX = 4_000;
 
 export const Lease = z.object({
   /** The host gives its shards away and takes none. */
@@ -125,9 +131,9 @@ export class HostLease {
         if (tries >= LEASE_START_TRIES_MAX) throw error;
         logger.warn({ err: error, tries }, "lease not taken, will try again");
         await clock.wait(LEASE_RENEW_MS);
-        // Takes a new name, because the failed write may still be stored. Nobody owns a shard under the old name, and
-        // its lease expires.
-        this.#rename();
+        // Takes a new name, because the failed write may still be stored. Nobody owns a shard under the old name. The
+        // next write ends the old member, so that no host gives shards to it, and its lease expires.
+        this.#rename(this.#held.id);
       }
     }
     this.#parts.logger.info({ host: this.id }, "lease taken");
@@ -167,7 +173,9 @@ export class HostLease {
     this.#rename();
     this.#renewing = this.#renewing.then(async () => {
       try {
-        await endLease({ bus, store }, former.id, former.revision);
+        // A renewal whose answer was lost may be stored, so its sequence is read.
+        const lease = await readLease(store, former.id);
+        if (lease) await endLease({ bus, store }, former.id, lease.sequence);
       } catch (error) {
         logger.warn({ err: error, host: former.id }, "lease not released, it expires by itself");
       }
@@ -250,7 +258,7 @@ export class HostLease {
     const lease = ttlMs === LEASE_TTL_MS ? member : { ...member, ttlMs };
     const { disconnections } = bus;
     const begin = { at: clock.monotonic(), disconnections };
-    const holdsMs = ttlMs - LEASE_MARGIN_MS;
+    const holdsMs = Math.min(ttlMs, LEASE_TRUSTED_MS_MAX) - LEASE_MARGIN_MS;
     const until = { monotonic: begin.at + holdsMs, wall: clock.now() + holdsMs, disconnections };
     // A renewal without an answer may be stored, and this lease may be shorter than the one before it.
     this.#holdsUntil = earlier(this.#holdsUntil, until);

@@ -3,13 +3,14 @@
  * The shard is free when its owner gave it back, or when the owner's lease has ended.
  */
 import type { Logger } from "pino";
-import { BUS_REQUEST_MS, SHARD_STARTS_MAX, shardGivesMax } from "../../../schemas/limits.ts";
+import { BUS_REQUEST_MS, SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
 import { countWork } from "../../../schemas/meter.ts";
 import type { Bus } from "../bus/bus.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 import type { StateStore } from "../state/state-store.ts";
 import { NOBODY, sourcesOf } from "./epoch.ts";
+import { GiveTurns } from "./give-turns.ts";
 import { endLease, HostLease, LEASE_FORM, readLease } from "./host-lease.ts";
 import { HostPresence } from "./host-presence.ts";
 import { type KnownEpoch, KnownEpochs } from "./known-epochs.ts";
@@ -34,7 +35,7 @@ export class Placement {
   /** Shards that are open on this host, with the epoch under which each was opened. */
   readonly #open = new Map<number, number>();
   readonly #takes = new Semaphore(SHARD_STARTS_MAX);
-  readonly #gives: Semaphore;
+  readonly #gives: GiveTurns;
   /** Shards being taken or given back. */
   readonly #moving = new Map<number, Promise<void>>();
   readonly #journals: LeftJournals;
@@ -55,7 +56,7 @@ export class Placement {
     this.#clock = parts.clock;
     this.#logger = parts.logger;
     this.#members = new Members(this.#shards);
-    this.#gives = new Semaphore(shardGivesMax(this.#shards));
+    this.#gives = new GiveTurns(this.#shards, parts.clock);
     this.#epochs = new KnownEpochs({
       ...parts,
       storeOf: (shard) => this.#storeOf(shard),
@@ -232,7 +233,9 @@ export class Placement {
         },
         member: (host, lease) => {
           this.#journals.changed();
-          if (lease) this.#members.add(host, lease);
+          // This host knows earlier than the news that it leaves.
+          const leaves = host === this.#lease.id && this.#lease.leaving;
+          if (lease) this.#members.add(host, leaves ? { ...lease, leaving: true } : lease);
           // A host that had only an old copy of the store may have announced an end that never was.
           else if (host === this.#lease.id) this.#lease.announceAgain();
           else {
@@ -346,24 +349,19 @@ export class Placement {
     return this.#epochs.write(shard, { owner, firstJournals: [] }, epoch);
   }
 
-  /**
-   * Few at a time: calls to a shard wait until its next owner has opened it, and that host opens a few in the time of
-   * one. If nobody is there to take them, all are given back at once.
-   */
+  /** Few shards at a time, because calls wait for the next owner. Without a next owner, all at the same time. */
   #giveInTurn(shard: number): Promise<boolean> {
     if (this.#members.preferredFor(shard) === undefined) return this.#giveBack(shard);
-    return this.#gives.run(async () => {
+    return this.#gives.run(() => {
       // Meanwhile the next host may have ended, or this host may have lost the shard.
       const preferred = this.#members.preferredFor(shard);
       const isToGive = preferred !== undefined && preferred !== this.#lease.id;
-      return isToGive && this.#has(shard) ? this.#giveBack(shard) : true;
+      if (!(isToGive || this.#lease.leaving) || !this.#has(shard)) return undefined;
+      return this.#giveBack(shard);
     });
   }
 
-  /**
-   * Also true for a shard that only its epoch gives to this host, since its return failed half-way: no other host may
-   * take it.
-   */
+  /** Also true for a shard that only its epoch gives to this host: its return failed half-way. */
   #has(shard: number): boolean {
     return this.#open.has(shard) || this.#epochs.get(shard)?.owner === this.#lease.id;
   }

@@ -43,10 +43,17 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
   const { streams } = bus.jetstream;
   refuseOldServer(bus.connection.info?.version ?? "0");
   let isAgain = false;
+  /** True after the first attempt to make the mark: a mark that is found then is not of an earlier restore. */
+  let isMarking = false;
   await whenClusterIsReady(async () => {
-    isAgain = await isRestoring(bus.jetstream);
+    isAgain = !isMarking && (await isRestoring(bus.jetstream));
     if (isAgain) return;
-    await refuseOtherStreams(bus);
+    await refuseOtherStreams(bus).catch(async (error: unknown) => {
+      // Otherwise the next restore would take the other streams for those of this one.
+      if (isMarking) await streams.delete(RESTORE_MARK).catch(() => {});
+      throw error;
+    });
+    isMarking = true;
     await markRestore(bus.jetstream, parts.replicas);
   });
   const hold = await RestoreHold.take(bus.jetstream);
@@ -59,8 +66,9 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
   }
 }
 
+/** Our own mark may be there: its creation may end after the time limit of the attempt. */
 async function refuseOtherStreams(bus: Bus): Promise<void> {
-  const found = await namesOf(bus);
+  const found = await dataStreamsOf(bus);
   if (found.length === 0) return;
   const more = found.length > NAMES_SHOWN ? ` and ${found.length - NAMES_SHOWN} more` : "";
   throw new Error(

@@ -14,6 +14,7 @@ import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { JsonChecker } from "../../../rendering/lib/ai/json-checker.ts";
 import { JsonExtractor } from "../../../rendering/lib/ai/json-extractor.ts";
 import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
+import { RequestKeyNotOpened } from "../../../rendering/lib/request-keys/request-keys.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
@@ -93,10 +94,26 @@ describe("jsonTask", function () {
 
   async function sentBy(
     page: { job: string; blob: string },
-    { attempt = 1, ended = async () => running }: { attempt?: number; ended?: Ended } = {},
+    {
+      attempt = 1,
+      ended = async () => running,
+      missingKeys = 0,
+      waits = [],
+    }: { attempt?: number; ended?: Ended; missingKeys?: number; waits?: number[] } = {},
   ) {
     let held = 0;
+    let missing = missingKeys;
+    let elapsed = 0;
+    const waited = {
+      monotonic: () => elapsed,
+      wait: async (ms: number) => {
+        elapsed += ms;
+        waits.push(ms);
+      },
+    };
     const hold = async (name: JobName) => {
+      missing -= 1;
+      if (missing >= 0) throw new RequestKeyNotOpened("no actors answer");
       held += 1;
       expect(name).to.deep.equal({ account, job: page.job });
       const release = () => {
@@ -112,7 +129,10 @@ describe("jsonTask", function () {
       put: blobs.put.bind(blobs),
       size: blobs.size.bind(blobs),
     };
-    const handler = jsonTask({ blobs: watched, extractor, markdown, markdownPlaces, hold });
+    const handler = jsonTask({
+      ...{ blobs: watched, extractor, markdown, markdownPlaces, hold },
+      clock: waited,
+    });
     const input = { account, index: 3, url, ...page };
     const context = { id: "t", key: page.job, signal, attempt, deadlineAt: clock.now() + 60_000 };
     try {
@@ -144,6 +164,19 @@ describe("jsonTask", function () {
     expect(await read(name)).to.equal(json);
     expect(asked).to.have.length(1);
     expect(asked[0]).to.contain("# Lamp").and.contain("The lamp").and.not.contain("<h1>");
+  });
+
+  it("waits while no host of actors opens the key of the request, and for a minute at most", async () => {
+    const page = await stored('"markdown":"A lamp"');
+    const waits: number[] = [];
+    await sentBy(page, { missingKeys: 3, waits });
+    expect([waits, asked.length]).to.deep.equal([[1_000, 1_000, 1_000], 1]);
+    const other = await stored('"markdown":"A lamp"');
+    const failed = await sentBy(other, { missingKeys: 1_000, waits }).catch(
+      (error: unknown) => error,
+    );
+    expect(failed).to.be.instanceOf(RequestKeyNotOpened);
+    expect([waits.length, asked.length]).to.deep.equal([3 + 61, 1]);
   });
 
   it("makes Markdown if the record has only HTML", async () => {

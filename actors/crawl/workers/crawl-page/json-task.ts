@@ -8,6 +8,8 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import type { JsonExtractor, JsonQuestion } from "../../../rendering/lib/ai/json-extractor.ts";
 import type { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
+import { RequestKeyNotOpened } from "../../../rendering/lib/request-keys/request-keys.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { WorkerDefinition } from "../../../runtime/workers/define-worker.ts";
@@ -26,7 +28,13 @@ export interface JsonTaskParts {
   markdownPlaces: Pick<Semaphore, "take">;
   /** Returns the job's request, and whether the job has ended. */
   hold: (job: JobName) => Promise<JobOfTask>;
+  clock: Pick<Clock, "monotonic" | "wait">;
 }
+
+/** How long one attempt waits for a host of actors that opens the key of the request: longer than a restart takes. */
+const KEY_WAIT_MS = 60_000;
+/** Pause before the key is asked for again. */
+const KEY_PAUSE_MS = 1_000;
 
 type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
   request: Pick<CrawlRequest, "jsonOptions">;
@@ -39,7 +47,22 @@ export function jsonTask({
   markdown,
   markdownPlaces,
   hold,
+  clock,
 }: JsonTaskParts): Tasks["handlers"]["json"] {
+  /** Waits while no host of actors opens the key. Otherwise a restart of the only host would cost all attempts. */
+  async function holdWithKey(job: JobName, signal: AbortSignal): Promise<JobOfTask> {
+    const giveUpAt = clock.monotonic() + KEY_WAIT_MS;
+    for (;;) {
+      try {
+        return await hold(job);
+      } catch (error) {
+        if (!(error instanceof RequestKeyNotOpened) || clock.monotonic() > giveUpAt) throw error;
+        await clock.wait(KEY_PAUSE_MS, signal);
+        signal.throwIfAborted();
+      }
+    }
+  }
+
   return async ({ account, job, index, url, blob }, context) => {
     const { attempt } = context;
     const name = `crawl.${job}.${index}.json`;
@@ -48,7 +71,7 @@ export function jsonTask({
     const earlier = await blobs.size(name);
     if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
 
-    const held = await hold({ account, job });
+    const held = await holdWithKey({ account, job }, context.signal);
     try {
       const ended = await held.ended().catch(retryTask);
       // The job has ended and needs no answer, and a call of a model costs money.

@@ -141,6 +141,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
       markdown,
       markdownPlaces: shared.markdownPlaces,
       hold: fetched.hold.bind(fetched),
+      clock,
     },
     blobs,
   });

@@ -112,7 +112,10 @@ describe("walkTurn", () => {
     const { handlers, failures } = crawlPageWorker({
       ...{ slots: {}, fetch: turns, browser: turns, blobs },
       robots: { guard, clock, places },
-      json: { blobs, extractor: { extract: none }, markdown, markdownPlaces: places, hold: none },
+      json: {
+        ...{ blobs, extractor: { extract: none }, markdown, markdownPlaces: places },
+        ...{ hold: none, clock },
+      },
     });
     const turn: Turn = {
       ...{ account: id("1"), job: id("2"), host: "a.example", turn: id("3") },

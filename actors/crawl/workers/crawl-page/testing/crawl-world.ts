@@ -105,6 +105,7 @@ export class CrawlWorld {
         markdownPlaces: turns.markdownPlaces,
         markdown,
         hold: () => Promise.reject(new Error("no model here")),
+        clock,
       };
       const definition = crawlPageWorker({
         slots: { fetch: slots, robots: 4, purge: 1 },

@@ -1,0 +1,30 @@
+/** Lets a host give few of its shards away at a time. */
+import { shardGivesMax } from "../../../schemas/limits.ts";
+import type { Clock } from "../lib/clock.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+
+/** A shard that takes longer, because its actors have long turns, does not hold up the others. */
+const GIVE_TURN_MS = 500;
+
+export class GiveTurns {
+  readonly #turns: Semaphore;
+  readonly #clock: Clock;
+
+  constructor(shards: number, clock: Clock) {
+    this.#turns = new Semaphore(shardGivesMax(shards));
+    this.#clock = clock;
+  }
+
+  /**
+   * Calls `give` at its turn, and resolves with its result; with true if there is nothing to give any more. The turn
+   * ends with the result, or after GIVE_TURN_MS.
+   */
+  async run(give: () => Promise<boolean> | undefined): Promise<boolean> {
+    let given: Promise<boolean> | undefined;
+    await this.#turns.run(async () => {
+      given = give();
+      await Promise.race([given, this.#clock.wait(GIVE_TURN_MS)]);
+    });
+    return (await given) ?? true;
+  }
+}
