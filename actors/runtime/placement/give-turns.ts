@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 
 /** A shard that takes longer, because its actors have long turns, does not hold up the others. */
-const GIVE_TURN_MS = 500;
+export const GIVE_TURN_MS = 400;
 
 export class GiveTurns {
   readonly #turns: Semaphore;

@@ -5,6 +5,7 @@ import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
 import { systemClock } from "../lib/clock.ts";
+import { GIVE_TURN_MS } from "./give-turns.ts";
 import { readShardOwners } from "./shard-owners.ts";
 
 describe("Placement", function () {
@@ -43,7 +44,11 @@ describe("Placement", function () {
 
   it("stop() gives few shards at a time to another host, and all at once to nobody", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
-    const [first, second] = [await world.host({ name: "a" }), await world.host({ name: "b" })];
+    // Turns of the host that stops last as long as the shards need.
+    const wait: typeof systemClock.wait = (ms, signal) =>
+      ms === GIVE_TURN_MS ? new Promise(() => {}) : systemClock.wait(ms, signal);
+    const first = await world.host({ name: "a", clock: { ...systemClock, wait } });
+    const second = await world.host({ name: "b" });
     await until("both are at rest", () => {
       return first.placement.openShards + second.placement.openShards === SHARDS;
     });
