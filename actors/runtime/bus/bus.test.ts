@@ -43,6 +43,24 @@ describe("Bus", function () {
     expect(await Promise.race([refused, many.promise])).to.include("refuse this user");
   });
 
+  it("reconnects to servers that were down at its first connection", async () => {
+    await using cluster = await startCluster(3);
+    const [first, second, third] = cluster.servers;
+    if (!first || !second || !third)
+      throw new Error("Cannot test: the cluster has no three servers");
+    await Promise.all([first.kill(), second.kill()]);
+    // The library tries the servers in random order, and each connection has its own.
+    const connect = () => Bus.connect({ url: cluster.urls.join(","), name: "test" });
+    const buses = await Promise.all(Array.from({ length: 12 }, connect));
+    await Promise.all([first.start(), second.start()]);
+    await third.kill();
+    for (const bus of buses) {
+      await until("the connection was away", () => bus.disconnections > 0);
+      await until("the connection is back", () => bus.connected);
+      await bus.close();
+    }
+  });
+
   it("reconnects to a bus that refused its password for a while", async () => {
     await using nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "test" });
