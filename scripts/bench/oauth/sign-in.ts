@@ -113,10 +113,10 @@ async function post(instance: Instance, { body, headers }: Form, times: number[]
 
 /** Reads the tokens of the account, one after the other. */
 function readsOf(instance: Instance, ms: number): Promise<Load> {
-  const { base_url, api_token } = instance.credentials();
+  const { base_url, account_id, api_token } = instance.credentials();
   const headers = { Authorization: `Bearer ${api_token}` };
   return runLoad({ inFlight: 1, ms }, async () => {
-    const answer = await fetch(`${base_url}/tokens`, { headers });
+    const answer = await fetch(`${base_url}/accounts/${account_id}/tokens`, { headers });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`Cannot read tokens: ${answer.status} ${text}`);
   });
