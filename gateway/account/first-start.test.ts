@@ -132,7 +132,8 @@ describe("first start", () => {
   for (const name of ["credentials.json", "credentials.json.pending"]) {
     it(`firstStart() says in one line that ${name} is damaged, and what to do`, async () => {
       const damaged = ["[]", "{}", '{"base_url":"x"}', "null"];
-      // The pending file is excluded here: there an incomplete text is normal after a process died.
+      // These incomplete texts are damage only in credentials.json. In the pending file they are normal after a
+      // process died, and the file is replaced.
       if (name === "credentials.json") damaged.push("", '{"base_url":"http://', "\0\0\0");
       for (const text of damaged) {
         const dataDir = await newFolder();

@@ -7,7 +7,10 @@ import { deserialize, serialize } from "node:v8";
 import type { AgentRuntime } from "./agent-runtime.ts";
 import type { SqlResult, SqlRow } from "./sql.ts";
 
-/** Limit of the length of a key in `ctx.storage`. The limit below is for the number of entries in one list. */
+/**
+ * Maximum number of characters of a key in `ctx.storage`. The number below is the default limit of the entries in one
+ * list.
+ */
 export const AGENT_STORAGE_KEY_CHARS_MAX = 2_048;
 const AGENT_STORAGE_LISTED_MAX = 100_000;
 

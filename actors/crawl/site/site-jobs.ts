@@ -92,7 +92,7 @@ export function notifyNewcomers(draft: SiteDraft): void {
   if (left) draft.send(envelope(site, draft.key, "look", {}));
 }
 
-/** Admits waiting jobs while there are places. */
+/** Admits waiting jobs to the free places, at most SITE_TELLS_MAX jobs in one call. */
 export function admitWaiting(draft: SiteDraft): void {
   let places = Math.min(SITE_TELLS_MAX, SITE_JOBS_MAX - jobsOf(draft));
   if (draft.state.waiting === 0 || places <= 0) return;

@@ -163,7 +163,9 @@ export class HostLease {
     }
   }
 
-  /** Continues immediately under a new name, and ends the lease of the former name. */
+  /**
+   * Takes a new name immediately, which makes the host drop all its shards. Then ends the lease of the former name.
+   */
   startAnew(): void {
     if (this.#stopped.signal.aborted) return;
     const { bus, store, logger } = this.#parts;

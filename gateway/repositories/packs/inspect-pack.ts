@@ -19,8 +19,8 @@ import { measureTreeDepth, measureWholeDepth, type ObjectFolders } from "./tree-
 /** A push with at most this many new directories cannot be deep, so its depth is not measured. */
 export const TREE_DEPTH_TRUSTED = 32;
 /**
- * Packs with at most READ_OBJECTS_MAX objects and READ_DELTA_BYTES_MAX bytes of deltas are read without git, which
- * saves a process.
+ * A pack whose content is in memory (`whole`) is read without git, which saves a process, if it also has at most
+ * READ_OBJECTS_MAX objects and READ_DELTA_BYTES_MAX bytes of deltas.
  */
 const READ_OBJECTS_MAX = 200;
 export const READ_DELTA_BYTES_MAX = 1024 * 1024;
@@ -30,7 +30,7 @@ interface Inspected {
   fault?: string;
   /** The types of those `tips` that are in the pack. */
   types: Map<string, string>;
-  /** The depth of the directory tree with the new objects. */
+  /** The greatest depth that the directory tree can have with the new objects. Its real depth may be smaller. */
   treeDepth: number;
 }
 

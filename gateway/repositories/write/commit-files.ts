@@ -123,8 +123,9 @@ async function tryCommit(
 }
 
 /**
- * Returns whether a change needs no check by git: it is a plain file, and its name cannot be mistaken for another,
- * such as `.git`. Its links point to existing objects, because the commit was built from them.
+ * Returns whether a change needs no check by git: it deletes a file, or it writes a file that is no symbolic link,
+ * and no name in its path can be mistaken for another, such as `.git`. All objects that the commit refers to exist,
+ * because the commit was built from them.
  */
 function isPlain(change: FileChange): boolean {
   if ("delete" in change) return true;

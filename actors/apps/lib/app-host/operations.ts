@@ -116,7 +116,8 @@ export class Operations {
       process.held.hold(bytes);
       heldBytes = bytes;
       const perform = () => {
-        // The room for the result is checked before any effect. Without room, an operation does not begin.
+        // Checked before any effect: no operation begins while the bytes on their way to the process are at their
+        // limit. The size of this result is not known yet.
         arriving.checkRoom();
         const { ending } = process;
         const isCall = wanted.type === "agent.request" || wanted.type === "agent.invoke";

@@ -89,7 +89,10 @@ export class TurnMail {
     }
   }
 
-  /** Runs work in the background, until the end of the turn at most. The promise never rejects. */
+  /**
+   * Runs work in the background; `end` waits for it. The promise never rejects: an error is recorded as the failure,
+   * unless the task was aborted.
+   */
   later(work: () => Promise<void>): Promise<void> {
     const promise = work()
       .catch((error: unknown) => {

@@ -15,7 +15,7 @@ export interface JsonCheck {
 }
 
 export type JsonVerdict =
-  /** Compact JSON; empty if only the schema was checked. */
+  /** The checked answer as compact JSON; empty if only the schema was checked. */
   | { kind: "valid"; json: string }
   | { kind: "invalid"; faults: string }
   | { kind: "bad_schema"; reason: string };

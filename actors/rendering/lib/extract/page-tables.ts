@@ -8,8 +8,8 @@ import { PageNode } from "./page-node.ts";
 export const MARKDOWN_SPAN_MAX = 100;
 
 /**
- * Converts the cells of a layout table to blocks of the page, and removes columns of line numbers beside code. A
- * table inside a cell of another table becomes text of that cell.
+ * Converts the cells of a layout table to blocks of the page, and removes its columns of line numbers beside code. A
+ * table inside a cell of a data table becomes text of that cell.
  */
 export function shapeTable(table: PageNode, { inCell }: { inCell: boolean }): void {
   const rows = rowsOf(table);
