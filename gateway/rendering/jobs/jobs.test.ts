@@ -66,6 +66,10 @@ describe("routes of rendering jobs", () => {
     expect(younger.headers.get("location")).to.match(/\/browser-run\/jobs\/[0-9a-f]{32}$/);
     const { headers: slash } = await post("pdf/?cacheTTL=0", { html: "x" }, ASYNC);
     expect(slash.get("location")).to.match(/\/browser-rendering\/jobs\/[0-9a-f]{32}$/);
+    // The next test counts tasks.
+    for (const at of [younger.headers, slash]) {
+      await ended(at.get("location")?.split("/").at(-1) ?? "");
+    }
   });
 
   it("a call without the preference answers itself, and refuses a webhook", async () => {
