@@ -126,8 +126,8 @@ export const TASKS: readonly TaskContract[] = [
 ];
 
 /**
- * When a host stops, it waits this long for the webhooks that it is posting. If a webhook takes longer, another host
- * posts it again under the same id.
+ * When a host stops, it waits at most this long for the webhooks that it is posting. If a webhook takes longer,
+ * another host posts it again under the same id.
  */
 const WEBHOOK_STOP_MS = 3_000;
 /**
@@ -146,7 +146,7 @@ interface ActorsContext {
 }
 
 export interface RunningPart {
-  /** Names the parts that are not ready yet; empty when all are. */
+  /** Returns the names of the parts that are not ready yet; empty when all are ready. */
   missing(): readonly string[];
   /** Stops the part. Within this time it finishes its work or hands it over. */
   stop(withinMs: number): Promise<void>;

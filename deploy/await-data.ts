@@ -22,7 +22,7 @@ const POLL_MS = 250;
 
 interface AwaitOptions {
   signal: AbortSignal;
-  /** Called once, with the names of the missing streams. */
+  /** Called with the names of the missing streams when a wait for them begins. Not called if no stream is missing. */
   missing(names: readonly string[]): void;
 }
 

@@ -45,7 +45,7 @@ describe("docs/operate/backup.md", function () {
     expect((await verify(api, later)).status).to.equal(401);
     after.signal("SIGTERM");
     expect(await after.exit()).to.equal(0);
-    // It has stopped.
+    // The instance has stopped, so the command finds no bus.
     const away = await page(backup, { TRUNKLINE_DATA: join(folder, "single") }, 1);
     expect(away).to.match(/^Cannot connect to the bus at /);
   });

@@ -196,7 +196,7 @@ describe("a full disk", function () {
   const post = (json: unknown): RequestInit => ({ method: "POST", body: JSON.stringify(json) });
   const tokens = new Map<string, string>();
 
-  /** Returns its remote. */
+  /** Creates a repository and returns the URL of its remote. */
   async function makeRepo(name: string): Promise<string> {
     const { status, text } = await ask("/artifacts/namespaces/default/repos", post({ name }));
     expect(status, text).to.equal(201);

@@ -22,7 +22,10 @@ const HEALTHY = join(REPOSITORY, "deploy/healthy.ts");
 /** The user `nobody`: Chromium's sandbox does not run as root. */
 const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** The image has 450 MB at most without Chromium's packages: Debian with git has some 170 MB, nats-server 25 MB. */
+/**
+ * Maximum size of the copied files and the Node packages. With them, the image has at most 450 MB without Chromium's
+ * packages: Debian with git has about 170 MB, nats-server 25 MB.
+ */
 const OWN_KB_MAX = 260_000;
 
 describe("image", function () {
@@ -39,7 +42,7 @@ describe("image", function () {
     }
     const commands = imagePackageCommands();
     expect(commands[0]).to.equal("npm ci --omit=dev");
-    // The user's own cache may lack contents that its index names.
+    // Uses a separate npm cache, because the user's own cache may lack packages that its index lists.
     const npm = { npm_config_cache: join(TOOLS, "npm-cache"), npm_config_prefer_offline: "true" };
     for (const command of commands) {
       await run("sh", ["-c", command], { cwd: folder, env: { ...process.env, ...npm } });
@@ -98,7 +101,7 @@ describe("image", function () {
   it("Chromium prints in its sandbox without a call that seccomp-browser.json refuses", async function () {
     if (spawnSync("strace", ["-V"]).error) return this.skip();
     const { syscalls } = JSON.parse(read("deploy/seccomp-browser.json"));
-    // A question mark: not every processor has every call.
+    // With the question mark, strace ignores system calls that this processor architecture does not have.
     const names = syscalls.flatMap((entry: { names: string[] }) =>
       entry.names.map((name) => `?${name}`),
     );
@@ -121,7 +124,7 @@ describe("image", function () {
     });
     expect((await readFile(pdf)).subarray(0, 5).toString(), stderr).to.equal("%PDF-");
     const calls = (await readFile(join(profile, "calls"), "utf8")).split("\n");
-    // A thread that Chromium's end takes along, before strace has read which call it makes.
+    // Ignores lines about a thread that ended together with Chromium, before strace could read its system call.
     expect(
       calls.filter((line) => !/^(\d+ +\?\?\?\( <detached \.\.\.>)?$/.test(line)),
     ).to.deep.equal([]);
@@ -131,7 +134,7 @@ describe("image", function () {
 /** The rules of .dockerignore. */
 const isCopied = (path: string) => !/\.test\.ts$|\/testing$|\/bench$|\/deploy\/\.env$/.test(path);
 
-/** By the very check that containers run. */
+/** Returns the result of the same health check that containers run. */
 async function isHealthy(url: string): Promise<boolean> {
   return run(process.execPath, [HEALTHY, url]).then(
     () => true,

@@ -131,13 +131,15 @@ describe("docs/operate", function () {
     programs.delete(name);
   }
 
-  /** The roles first: without a bus they wait for it. */
+  /** Stops the roles first: without a bus, their stop would wait for the bus. */
   async function stopAll(): Promise<void> {
     await Promise.all(ROLES.map((role) => stop(role, "SIGTERM")));
     await Promise.all(SERVERS.map((name) => stop(name, "SIGTERM")));
   }
 
-  /** Starts it as install.md does, or with these commands in place of the last line there. */
+  /**
+   * Starts a server as install.md does. With `commands`, runs these instead of the last line of the page's command.
+   */
   function startServer(name: string, commands?: string): void {
     const plain = "nats-server -c";
     const command = (commands === undefined ? bus : textBefore(bus, plain) + commands)

@@ -18,7 +18,10 @@ import { until } from "../scripts/testing/until.ts";
 import { WebSite } from "../scripts/testing/web-site.ts";
 import { REPOSITORY } from "../scripts/tools.ts";
 
-/** A page that hangs is tried for minutes, and a turn that a stopped worker had takes a minute to come back. */
+/**
+ * Maximum time until a restored crawl or job has continued. A page that hangs is tried for minutes, and the turn of a
+ * killed worker is free again only after a minute.
+ */
 const CONTINUED_MS_MAX = 300_000;
 const COOKIE = "planted-cookie";
 const PAGE_SECRETS = [COOKIE, "planted-password", "planted-header", "planted-authorization"];
@@ -53,7 +56,7 @@ describe("stored secrets", function () {
     for (const path of ["/crawl", "/job", "/now"]) {
       site.page(path, ({ headers }, response) => {
         received.set(path, [...(received.get(path) ?? []), headers]);
-        // Nobody asks a model about the other pages, which hang.
+        // Answers only the page of the crawl. The other pages hang, so that no AI model gets a request about them.
         if (mayAnswer && path === "/crawl") response.end("<p>answered");
       });
     }
@@ -76,7 +79,7 @@ describe("stored secrets", function () {
     return instance;
   };
   const stop = async (instance: RoleProcess) => {
-    // A stop would wait for the pages that hang.
+    // Kills the instance, because a graceful stop would wait for the pages that hang.
     instance.signal("SIGKILL");
     await instance.exit();
   };
@@ -174,7 +177,7 @@ interface Crawled {
   records: { status: string; html?: string }[];
 }
 
-/** Makes secrets that the platform shows once, and returns them. */
+/** Creates secrets that the platform shows only once, such as tokens, and returns them. */
 async function makeSecrets(account: Account): Promise<string[]> {
   const policies = [{ effect: "allow", permission_groups: [{ id: "account.read" }] }];
   const token = await post<{ value: string }>(account, "/tokens", { name: "one", policies });
@@ -194,7 +197,10 @@ async function makeSecrets(account: Account): Promise<string[]> {
   return secrets;
 }
 
-/** Returns what the bus stores once it has the steps of requests, which arrive a moment later. */
+/**
+ * Waits until the steps of requests are stored, which happens with a short delay. Then returns the texts of all
+ * stored messages.
+ */
 async function textsOf(url: string): Promise<string[]> {
   const bus = await Bus.connect({ url, name: "reader" });
   try {

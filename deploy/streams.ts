@@ -1,4 +1,7 @@
-/** Declares every stream, bucket and consumer. Every process runs this at each start, so repetition is safe. */
+/**
+ * Declares every stream, bucket and consumer. Every process that may create streams does this at each start, so
+ * repetition must be safe.
+ */
 import { setTimeout as wait } from "node:timers/promises";
 import {
   AckPolicy,
@@ -26,8 +29,8 @@ import {
 } from "./stream-declarations.ts";
 
 /**
- * CLUSTER_READY_MS is how long a start waits for the servers of a cluster that starts at the same time.
- * CLUSTER_RETRY_MS is the pause between two attempts.
+ * CLUSTER_READY_MS is the maximum time for which a start waits for the servers of a cluster that starts at the same
+ * time. CLUSTER_RETRY_MS is the pause between two attempts.
  */
 const CLUSTER_READY_MS = 60_000;
 const CLUSTER_RETRY_MS = 250;

@@ -123,7 +123,7 @@ export interface AppsParts {
   /** The log lines of apps. */
   lines: StoredLines;
   agents: AgentKeys;
-  /** Limits of one account's agents. */
+  /** The limits for the agents of one account. */
   limits: AgentLimits;
 }
 
@@ -176,7 +176,7 @@ export function buildApp(
   return app;
 }
 
-/** Every endpoint below /v4. */
+/** Returns the routes of all endpoints below /v4. */
 export function routeTable(
   parts: Pick<
     GatewayParts,
@@ -263,7 +263,8 @@ function ofApps(
     const port = socket.localPort;
     const asked = readAppRequest(addresses, { host: headers.host, url, port });
     const atPort = asked && asked.app === "" ? addresses.ports?.appAt(port) : undefined;
-    // The request used the app's port, but another host name than `localhost`.
+    // The request reached an app's port under another host name than `localhost`: redirect it to the app's own
+    // origin.
     if (atPort) return void response.redirect(308, originOf(addresses, atPort) + url);
     if (asked) localsOf(response).appTarget = asked;
     next(asked ? undefined : "router");
@@ -274,7 +275,9 @@ function ofApps(
   return router;
 }
 
-/** Returns the handler for the same routes when the code of apps calls them. */
+/**
+ * Returns the handler of requests that the code of apps sends to these routes. `authenticated` finds their caller.
+ */
 export function routesOfApps(
   { actors, live, config, now }: GatewayParts,
   routes: readonly Route[],

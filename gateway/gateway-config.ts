@@ -19,8 +19,8 @@ export interface GatewayConfig {
   /** URL of an OTLP/HTTP receiver for traces; unset: no traces. */
   otlpEndpoint?: string | undefined;
   /**
-   * `dnsPollSeconds` is the longest pause between two lookups of an OAuth client's domain. The next setting is the
-   * time after which lookups stop.
+   * `dnsPollSeconds` is the longest pause between two lookups of an OAuth client's domain that is not verified yet.
+   * After `dnsWindowSeconds` these lookups stop.
    */
   dnsPollSeconds: number;
   dnsWindowSeconds: number;

@@ -92,14 +92,17 @@ export interface GatewayContext {
 export interface RunningGateway {
   name: "gateway";
   port: number;
-  /** Requests so far, by route. */
+  /** Returns the counts of requests since the start, by route. */
   counts(): readonly RequestCount[];
   /**
    * Prepares the stop: the gateway still handles requests, but reports that it is not ready, and closes each
    * connection after the next response.
    */
   leave(): void;
-  /** Stops when the requests in flight have ended, or when the configured time has passed. */
+  /**
+   * Stops the gateway. Waits for the requests in flight for at most DRAIN_SHARE of the shutdown time, and then closes
+   * their connections.
+   */
   stop(): Promise<void>;
 }
 

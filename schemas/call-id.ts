@@ -1,4 +1,4 @@
-/** Names one call of one client. */
+/** Identifies one call of one client. */
 export interface CallId {
   client: string;
   number: number;

@@ -80,7 +80,7 @@ export interface Envelope {
   key: string;
   message: string;
   input: unknown;
-  /** Set for tasks only. */
+  /** The lane of a task; absent for messages to actors. */
   lane?: string;
   /** True for tasks of a lane that serves its keys alternately. */
   inTurns?: true;

@@ -207,13 +207,13 @@ export class ActorError extends Error {
   }
 }
 
-/** Whether a retry may succeed. */
+/** Returns whether the error is temporary, so that a retry may succeed. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof ActorError && (error.code === "busy" || error.code === "unavailable");
 
 /**
- * Codes after which it is unknown whether the call had its effect: it may have had it before the caller stopped
- * waiting.
+ * Codes after which it is unknown whether the call had its effect: the actor may have handled the call although the
+ * caller received no reply.
  */
 const UNKNOWN = new Set<ErrorCode>([
   "unavailable",

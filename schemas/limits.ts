@@ -10,9 +10,12 @@
  * number that is stored with their data (`Bus.layout`).
  */
 export const SHARDS = 64;
-/** Fewer leave hosts idle. */
+/** The minimum number of shards. With fewer shards some hosts would own none. */
 export const SHARDS_MIN = 8;
-/** Limits the number of shards. Each shard needs two readers on its owner, and some memory in every process. */
+/**
+ * Limits the number of shards. Each shard needs two readers on the host that owns it, and some memory in every
+ * process.
+ */
 export const SHARDS_MAX = 4_096;
 /**
  * Limits how many shards a host takes over at the same time, and how many readers of mail and reminders it starts at
@@ -20,8 +23,8 @@ export const SHARDS_MAX = 4_096;
  */
 export const SHARD_STARTS_MAX = 64;
 /**
- * Shards that a host gives to others at a time while it lives. Calls to all of them wait, and more of them wait longer.
- * A host that has all shards gives them in 32 rounds at most, so that it leaves within seconds.
+ * Limits how many shards a running host hands over at the same time, because calls to these shards wait. A host with
+ * all shards needs at most 32 rounds, so it leaves within seconds.
  */
 export const shardGivesMax = (shards: number) => Math.max(8, Math.ceil(shards / 32));
 /** The default number of state streams. Each has a journal. One stream is enough for one machine. */
@@ -29,8 +32,9 @@ export const STATE_STREAMS = 1;
 /** Limits the number of state streams, because the bus permissions of each role list all of them by name. */
 export const STATE_STREAMS_MAX = 64;
 /**
- * Time after which a lease ends that is not renewed. Other hosts then take over, and the actors answer again within 5
- * s. The lease of a host that lost its connection ends sooner.
+ * The usual length of a lease: it ends this long after its last renewal. On a slow bus leases are longer. When it
+ * ends, other hosts take over, and the actors answer again within 5 s. A host that lost its connection loses its
+ * lease sooner.
  */
 export const LEASE_TTL_MS = 2_000;
 /**
@@ -61,8 +65,8 @@ export const ROW_BYTES_MAX = 256_000;
 /** Limits the rows that one transition may change. An atomic batch has at most 1,000 messages. */
 export const TRANSITION_ROWS_MAX = 500;
 /**
- * Limits the bytes of the rows that one transition may change. So a transition still fits into BATCH_BYTES_MAX after
- * a full change.
+ * Limits the bytes of the rows that one transition may change. The actor's uncommitted change may have this many
+ * bytes before; both together fit into BATCH_BYTES_MAX.
  */
 export const TRANSITION_ROW_BYTES_MAX = 2_000_000;
 export const TRANSITION_SEND_BYTES_MAX = 300_000;
@@ -73,19 +77,25 @@ export const BATCH_BYTES_MAX = 4_000_000;
 
 // --- Calls ---
 
-/** The default deadline of a call. If the leader of a stream dies, a cluster elects another in 4 to 9 s. */
+/**
+ * The default deadline of a call. It is longer than the 4 to 9 s in which a cluster replaces the dead leader of a
+ * stream.
+ */
 export const CALL_DEADLINE_MS = 15_000;
 export const CALL_DEADLINE_MS_MAX = 120_000;
-/** Messages waiting for one key. */
+/** Limits the calls that wait for one actor. One more call is refused as `busy`. */
 export const MAILBOX_MAX = 2_048;
-/** Messages in flight on one host. */
+/** Limits the calls that one actor host handles at the same time. */
 export const HOST_CALLS_MAX = 32_768;
-/** Limits the clients for which an actor remembers calls without effect. No cluster has as many processes. */
+/**
+ * Limits the clients whose calls without effect an actor remembers. At the limit it forgets all. No cluster has as
+ * many.
+ */
 export const EFFECTLESS_CLIENTS_MAX = 10_000;
 /** How far the clocks of two machines may differ before calls count as expired. */
 export const CLOCK_SKEW_MS_MAX = 30_000;
 /**
- * Time after a client's last call after which its replies are deleted. No call lives this long, and clocks differ
+ * A client's stored replies are deleted this long after its last call. No call lives this long, and clocks differ
  * less than this.
  */
 export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
@@ -95,8 +105,8 @@ export const REPLIES_KEPT_MS = 2 * CALL_DEADLINE_MS_MAX;
 /** The share of the actors in memory that is evicted when there are too many, the longest idle first. */
 export const EVICTED_SHARE = 0.1;
 /**
- * The bytes of rows in memory above which idle actors are evicted. The rows of 100,000 crawled pages have 50 MB, and
- * take 170 MB of the heap.
+ * Limits the bytes of rows in the memory of a host: above it, idle actors with rows are evicted. The rows of 100,000
+ * crawled pages have 50 MB, and take 170 MB of the heap.
  */
 export const ACTIVATION_BYTES_MAX = 256_000_000;
 
@@ -111,8 +121,8 @@ export const LIVE_BYTES_MAX = 1_000_000;
 // --- Mail and reminders ---
 
 /**
- * The number of attempts to deliver a mail before it becomes a dead letter, and the shortest and longest pause
- * between them.
+ * The number of failed attempts to handle a mail before it becomes a dead letter, and the shortest and longest pause
+ * between attempts.
  */
 export const MAIL_TRIES_MAX = 8;
 export const MAIL_RETRY_MS = 250;
@@ -121,8 +131,8 @@ export const MAIL_RETRY_MS_MAX = 30_000;
 // --- Tasks ---
 
 /**
- * Limits the waiting and running tasks of one lane. In a lane that serves its keys alternately, the limit also
- * applies to each key. One more task is refused immediately.
+ * Limits the waiting and running tasks of one lane. In a lane that serves its keys alternately, each key has this
+ * limit of its own. One more task is refused immediately.
  */
 export const LANE_TASKS_MAX = 1_000;
 /** Time after which a worker that sends nothing counts as dead. Another worker then gets its task. */
@@ -262,7 +272,9 @@ export const EGRESS_REDIRECTS_MAX = 10;
 
 // --- Rendering: the browser ---
 
-/** Limits the JavaScript heap of one page. A document that needs more crashes without affecting other pages. */
+/**
+ * Limits the JavaScript heap of one page. A page that needs more memory crashes, but other pages are not affected.
+ */
 export const PAGE_HEAP_MIB_MAX = 1_024;
 export const BROWSER_PING_TIMEOUT_MS = 5_000;
 /**
@@ -307,8 +319,8 @@ export const HAND_OVER_POLL_MS = 2;
 // --- Tasks that are waited for ---
 
 /**
- * The longest time that a caller may wait for a task: all timeouts of a page at their limits, and the time in the
- * queue before them.
+ * The longest time that a caller may wait for a task, and the default limit for running one: all timeouts of a page
+ * at their limits, and the time in the queue before them.
  */
 export const TASK_RUN_MS_MAX = 600_000;
 /**
@@ -316,15 +328,15 @@ export const TASK_RUN_MS_MAX = 600_000;
  */
 export const TASK_END_MS = 2_000;
 
-/** The longest pause before a call is repeated that failed with a temporary error. */
+/** The longest pause before a call that failed with a temporary error is repeated. */
 export const CALL_RETRY_MS_MAX = 250;
 /**
  * Limits the calls in one message. With more calls, little would be saved, and the calls would wait for each other.
  */
 export const CALL_BATCH_MAX = 128;
 /**
- * Time for which a worker waits for the answer of an actor before it sends mail instead. If the actor's host dies, a
- * second call within this time does not reach the actor either.
+ * Time for which a worker waits for the answer of an actor before it sends mail instead. It makes no second call: if
+ * the actor's host died, no other host owns the actor yet.
  */
 export const TELL_MS_MAX = 2_000;
 
@@ -339,13 +351,13 @@ export const JOURNAL_MESSAGE_BYTES_MAX = 900_000;
  */
 export const JOURNAL_MESSAGES_MAX = 512;
 /**
- * The number of messages that the stream keeps of each journal: the needed messages, one more commit, and one seal of
- * each host.
+ * The stream keeps at most this number of messages of each journal: the needed messages, one more commit, and one
+ * seal of each host.
  */
 export const JOURNAL_MESSAGES_KEPT = 2 * JOURNAL_MESSAGES_MAX;
 /**
- * The age of the oldest commit in the journal at which a checkpoint is made. The values that operators read are this
- * much behind.
+ * Time after a commit at which a checkpoint writes it to its keys, or earlier if the journal is half full. The values
+ * that operators read are about this old.
  */
 export const CHECKPOINT_MS = 1_000;
 /**

@@ -13,7 +13,7 @@ export type MeteredName = {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** One value of each label. */
+/** A value for each label of the metric. */
 type LabelsOf<N extends MeteredName> = Labels & {
   readonly [L in keyof (typeof METRICS)[N]["values"]]: (typeof METRICS)[N]["values"][L] extends readonly (infer V)[]
     ? V
@@ -34,12 +34,12 @@ export function addMeter(meter: Meter): () => void {
   return () => void meters.delete(meter);
 }
 
-/** Adds to a counter. */
+/** Adds `by` to a counter. */
 export function countWork<N extends MeteredName>(name: N, labels: LabelsOf<N>, by = 1): void {
   for (const meter of meters) meter.count(name, labels, by);
 }
 
-/** Adds to a histogram of durations. */
+/** Adds one duration, in milliseconds, to a histogram. */
 export function timeWork<N extends MeteredName>(name: N, labels: LabelsOf<N>, ms: number): void {
   for (const meter of meters) meter.time(name, labels, Math.max(0, ms) / 1_000);
 }

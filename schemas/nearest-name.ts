@@ -19,7 +19,7 @@ export function meantName(name: string, known: readonly string[]): string {
   return distance(name.toLowerCase(), nearest.toLowerCase()) <= slips ? nearest : "";
 }
 
-/** The Levenshtein distance. */
+/** Returns the Levenshtein distance of two texts. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, column) => column);
   for (const [index, character] of [...from].entries()) {

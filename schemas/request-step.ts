@@ -30,7 +30,7 @@ const Step = z.object({
   error: z.string().optional(),
   /** The level of a log line. */
   level: z.string().optional(),
-  /** The HTTP status of a request, and the account if the request was authenticated. */
+  /** The HTTP status of a request, and the account that it concerns; absent if unknown. */
   status: z.number().optional(),
   account: z.string().optional(),
 });

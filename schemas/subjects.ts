@@ -173,7 +173,7 @@ export const mailSubjects = (shard: number) => `mail.${shard}.>`;
  */
 export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
-/** The prefix of the subjects on which a gateway permits hosts to run requests to apps. */
+/** The prefix of the subjects on which one gateway answers hosts that request a permit to run an app's request. */
 export const begunSubject = (gateway: string) => `begun.${gateway}`;
 /** The core subject (without JetStream) of the live updates of an actor. */
 export const liveSubject = (address: string) => `live.${address}`;
@@ -241,7 +241,7 @@ export function blobSubjects(name: string) {
     beneath: `blob.${name}.>`,
   };
 }
-/** All blobs of a family. */
+/** The stream and the subjects of all blobs of one family. */
 export const blobFamily = (family: keyof typeof BLOB_STREAMS) => ({
   stream: BLOB_STREAMS[family],
   all: `blob.${family}.>`,

@@ -16,7 +16,7 @@ export interface Config {
   readonly publicUrl: string;
   /** An absolute path. */
   readonly dataDir: string;
-  /** Unset: an embedded server. */
+  /** Addresses of the outside servers. If unset, an embedded server runs. */
   readonly natsUrl: string | undefined;
   readonly natsCredsFile: string | undefined;
   /** Path of the seed of this process's bus user, or of a folder with the seeds of all its roles. */
@@ -28,7 +28,7 @@ export interface Config {
   readonly layout: Readonly<WantedLayout>;
   readonly roles: readonly Role[];
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
-  /** 0 is no limit. */
+  /** Maximum browser time of an account per day. 0 means no limit. */
   readonly browserSecondsPerDay: number;
   /** A browser that no task has used for this long is closed. With 0, it stays open. */
   readonly browserIdleSeconds: number;

@@ -10,8 +10,8 @@ import type { Logger } from "./logger.ts";
  */
 export const DISK_BYTES_MIN = 1_465_210_200;
 /**
- * Below this free space, the gateway refuses writes of clients. The rest serves leases and deletes, which need a few
- * MB an hour, and reads, which need space for a pack.
+ * Below this free space, the gateway refuses writes of clients. The remaining space serves leases and deletes, which
+ * need a few MB an hour, and reads, which need space for a pack.
  */
 export const DISK_WRITES_STOP_BYTES = 96 * 1024 ** 2;
 /**

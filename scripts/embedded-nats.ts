@@ -34,8 +34,8 @@ const WELL_MS = 30_000;
 const LEFTOVER_MS_MAX = 10_000;
 const LEFTOVER_POLL_MS = 20;
 /**
- * Log lines of nats-server after a failed write. From then on it refuses messages for that stream, or for all
- * streams.
+ * Log lines of nats-server after a failed write. The server then refuses messages for the stream of this write, or
+ * for all streams.
  */
 const WRITE_FAILED = /no space left on device|Critical write error|JetStream out of .*resources/;
 
@@ -131,8 +131,8 @@ export class EmbeddedNats {
   }
 
   /**
-   * Restarts the server after a failed write: until a restart, it keeps the affected stream closed, even when the
-   * disk has free space again.
+   * Restarts the server after a failed write, as soon as the disk has free space. Without a restart, the server would
+   * keep the affected stream closed.
    */
   async #restartAfterFullDisk(
     disk: Pick<DiskRoom, "freeBytes">,

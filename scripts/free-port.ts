@@ -26,8 +26,9 @@ export async function freePort(preferred?: number): Promise<number> {
 }
 
 /**
- * Reserves a port until this process ends, so that no other process chooses it before the server listens. Does so by
- * binding the same port number for UDP, which nothing here uses. Returns false if it is already reserved.
+ * Reserves a port until this process ends, so that no other process that uses this function chooses it before the
+ * server listens. Does so by binding the same port number for UDP, which nothing here uses. Returns false if the port
+ * is already reserved.
  */
 async function isClaimed(port: number): Promise<boolean> {
   const socket = createSocket("udp4").unref();

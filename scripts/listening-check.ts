@@ -1,5 +1,6 @@
 /**
- * Checks that the configured address is free. Runs before other parts start, because they would have to stop again.
+ * Checks that the configured address is free. Runs before the other parts start. Otherwise they would have to stop
+ * again if the address is in use.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { findNatsServer } from "./tools.ts";
 
-/** nats-server recovers its store before it listens. The recovery of a large store takes long. */
+/** Timeout of a start. nats-server recovers its store before it listens, and this takes long for a large store. */
 const START_MS_MAX = 60_000;
 /** Number of last log lines to keep: they explain the exit of the server better than its exit code. */
 const LINES_KEPT = 5;

@@ -31,7 +31,7 @@ describe("operators' commands", function () {
     dataDir = await mkdtemp(join(tmpdir(), "trunkline-operators-"));
     port = await freePort();
     server = await startNats();
-    // The same as the embedded server's.
+    // Writes the file that an instance with an embedded server would write.
     await writeFile(join(dataDir, "nats.system.url"), `${server.systemUrl}\n`);
     program = new ChildProgram([process.execPath, START], {
       TRUNKLINE_DATA: dataDir,

@@ -1,4 +1,4 @@
-/** The input of every house rule. */
+/** The source files that the rules of the repository check. */
 
 export interface SourceFile {
   /** Path relative to the repository's root, with slashes. */

@@ -20,7 +20,7 @@ export function commentsAreClear({ path, text }: SourceFile): string[] {
 
 interface Comment {
   line: number;
-  /** On one line, without its signs. */
+  /** The comment's text on one line, without comment marks. */
   words: string;
 }
 

@@ -69,8 +69,8 @@ async function main(parameters: string[]): Promise<number> {
 }
 
 /**
- * Reports the use of `start` with parameters. Without parameters, the shell script `scripts/trunkline` starts the
- * platform itself, and this code does not run.
+ * Handles `start` with parameters: prints the help, or throws a UsageError. Without parameters, the shell script
+ * `scripts/trunkline` starts the platform itself, and this code does not run.
  */
 function start(rest: readonly string[]): void {
   if (rest.some(asksForHelp)) console.log(START_HELP);

@@ -4,8 +4,8 @@ import type { Config } from "./config.ts";
 import { SETTING_NAMES } from "./settings.ts";
 
 /**
- * Other valid variables: those of nats.conf, of nats-cluster.conf and of the command line, and those with the
- * prefixes of tests and benchmarks.
+ * Other valid variables: variables of nats.conf, of nats-cluster.conf and of the command line, and all variables with
+ * the prefixes of tests and benchmarks.
  */
 const OTHERS =
   /^TRUNKLINE_(NATS_(NAME|LISTEN|STORE|(SYSTEM_)?PASSWORD|ROUTES|(CLUSTER|MONITOR)_LISTEN)|IMAGE|API_URL|API_TOKEN|ACCOUNT_ID|TEST_.*|BENCH_.*)$/;

@@ -113,7 +113,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
   };
 }
 
-/** Starts the program so that it ends with this process, if the system supports that. */
+/** Returns the program, changed so that its processes end with this process, if the system supports that. */
 async function programHere({ program, logger }: OpenAgentsParts): Promise<ProcessProgram> {
   const reason = await whyNotEnded();
   if (reason === undefined) return endedWithHost(program);

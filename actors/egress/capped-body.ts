@@ -24,7 +24,7 @@ export class CappedBody extends Readable {
     super();
     this.#source = source;
     this.#failure = options.failure;
-    // The reader gets the error.
+    // Prevents an uncaught "error" event while no reader listens. A reader still gets the error.
     this.on("error", () => {});
     let received = 0;
     source.on("data", (chunk: Buffer) => {

@@ -27,7 +27,7 @@ interface Wanted {
   servername?: string | undefined;
 }
 
-// Type of the callback. Its types require a socket even with an error, but Node's own code then passes none.
+// Node's types require that the callback gets a socket even with an error, but Node's own code then passes none.
 type Created = (error: Error | null, socket: Duplex) => void;
 
 export class EgressAgent extends HttpAgent {
@@ -102,8 +102,8 @@ function agentOptions({ keepAlive }: EgressAgentOptions) {
 }
 
 /**
- * Makes room for one more idle connection: closes the first idle connection of the origin that has been in the list
- * longest.
+ * Makes room for one more idle connection. Closes idle connections above the limit, beginning with the first one of
+ * the origin that has been in the list longest.
  */
 function makeRoom({ freeSockets }: HttpAgent, { idleMax }: EgressAgentOptions): void {
   const idle = Object.values(freeSockets).flatMap((sockets = []) =>

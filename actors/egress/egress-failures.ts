@@ -27,7 +27,7 @@ export class EgressFailures {
     }
   }
 
-  /** The latest last. */
+  /** Returns the stored failures, the latest last. */
   list(): readonly EgressFailure[] {
     return [...this.#failures.values()];
   }

@@ -81,7 +81,7 @@ export class EgressAgents {
     this.https = new EgressTlsAgent({ ...common, ca });
   }
 
-  /** Ends every connection at once. */
+  /** Closes all connections immediately, idle and active ones. */
   close(): void {
     this.#closing.abort(new Error("The agents are closed"));
     this.http.destroy();
@@ -94,8 +94,8 @@ export class EgressAgents {
 }
 
 /**
- * Throws an `EgressError`, or the reason of the aborted signal. If the body fails later, its stream emits an error of
- * the same kinds.
+ * Fetches the URL and follows redirects. Throws an `EgressError`, or the reason of the aborted signal. If the body
+ * fails later, its stream emits an error of the same kinds.
  */
 export async function egressFetch(
   url: string,

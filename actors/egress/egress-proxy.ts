@@ -47,7 +47,7 @@ export interface EgressProxyOptions {
    * refuses requests until the next `begin`.
    */
   bytesMax?: number;
-  /** Maximum parallel requests and tunnels. The proxy answers further ones with 503. */
+  /** Maximum parallel requests and tunnels. The proxy answers further ones with 502. */
   connectionsMax?: number;
   /** Time without a byte after which a connection is closed. */
   idleMs?: number;
@@ -85,7 +85,7 @@ export class EgressProxy {
   readonly #authorization: Buffer;
   readonly #marked = new MarkedRequests();
   readonly #tunnelHolds = new TunnelHolds();
-  /** Both sides' open sockets. */
+  /** The open sockets to the browser and to the targets. */
   readonly #sockets = new Set<Duplex>();
   /** Open requests and tunnels. `#answering` holds the connections of clients that wait for a response. */
   #active = 0;
@@ -162,7 +162,8 @@ export class EgressProxy {
   }
 
   /**
-   * Lets requests over http: that carry this mark leave only when `request` allows it, until the mark is disposed of.
+   * Registers a mark. Requests over http: that carry this mark are sent only when `request` allows it, until the mark
+   * is disposed of.
    */
   mark(request: MarkedRequest): Mark {
     return this.#marked.add(request);
@@ -174,8 +175,8 @@ export class EgressProxy {
   }
 
   /**
-   * Registers `hold`, which must agree before more bytes go through a tunnel to the host and port of the URL, until
-   * the result is disposed of.
+   * Registers `hold` for tunnels to the host and port of the URL, until the returned object is disposed of. `hold`
+   * must agree before more bytes of the browser go through such a tunnel.
    */
   holdTunnels(url: URL, hold: TunnelHold): Disposable {
     return this.#tunnelHolds.add(targetOfUrl(url), hold);

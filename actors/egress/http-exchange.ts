@@ -35,7 +35,9 @@ export interface HttpExchange {
 /** Methods that may be sent again (RFC 9110, section 9.2.1) if the origin has closed a kept-alive connection. */
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS"]);
 
-/** Starts an exchange. Its end is reported only by calls of `moved` and `failed`. */
+/**
+ * Starts an exchange and returns immediately. Its progress and its failure are reported only by `moved` and `failed`.
+ */
 export function exchange(passage: HttpExchange): void {
   new Exchange(passage).start();
 }
@@ -48,7 +50,10 @@ class Exchange {
    * about to close.
    */
   readonly #repeatable: boolean;
-  /** The client has left, or the exchange has reported its end. Later events are ignored. */
+  /**
+   * True after the response to the client is closed, or after the exchange has failed or was refused. Later events
+   * are ignored.
+   */
   #over = false;
   #upstream: ClientRequest | undefined;
 

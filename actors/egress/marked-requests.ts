@@ -17,16 +17,19 @@ export interface MarkedRequest {
   admit(): Promise<boolean>;
   /** Called when a connection is ready. Decides whether the request is sent as soon as the promise resolves. */
   mayLeave(): Promise<boolean>;
-  /** Called each time it has left. */
+  /** Called each time the request was sent. */
   onSent(): void;
 }
 
 export interface Mark extends Disposable {
-  /** For MARK_HEADER. */
+  /** The value of MARK_HEADER in the marked requests. */
   value: string;
 }
 
-/** `unknown`: the owner of the mark has already left, so no client needs a response. */
+/**
+ * The owner of a request's mark; undefined for a request without a mark. `unknown`: the mark is no longer registered,
+ * so no client needs a response.
+ */
 export type Marked = MarkedRequest | "unknown" | undefined;
 
 export class MarkedRequests {

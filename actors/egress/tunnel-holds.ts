@@ -1,5 +1,6 @@
 /**
- * Stores which holders control tunnels to a target. They cannot read the content of a tunnel; they can only close it.
+ * Stores the holds on the tunnels to each target. A hold cannot read the content of a tunnel. It can only refuse more
+ * bytes, which closes the tunnel.
  */
 import type { EgressTarget } from "./egress-guard.ts";
 
@@ -16,7 +17,7 @@ export interface TunnelHold {
 export class TunnelHolds {
   readonly #holds = new Map<string, Set<TunnelHold>>();
 
-  /** Adds a hold for the target. It applies until the result is disposed of. */
+  /** Adds a hold for the target. The hold applies until the returned object is disposed of. */
   add(target: EgressTarget, hold: TunnelHold): Disposable {
     const key = keyOf(target);
     const holds = this.#holds.get(key) ?? new Set();

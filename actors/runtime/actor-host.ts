@@ -191,7 +191,7 @@ export class ActorHost {
   async #open(number: number, epoch: number, host: string): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const { subjects } = this.#storeOf(number);
-    // The epoch is written already: commits of a former owner are stored by now, or will be refused.
+    // This host has written its epoch, so commits of a former owner are stored by now, or will be refused.
     const [stored, { mark, revision: sentRevision }] = await Promise.all([
       this.#storeOf(number).read(subjects.outbox(number)),
       readSentMark(bus, number),
@@ -199,25 +199,25 @@ export class ActorHost {
     const outbox = new Outbox(stored.text, mark);
     const { shards } = bus.layout;
     const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision, shards });
-    // A process that stood still may have read the outbox of the shard's next owner, which delivers this mail itself.
-    // A host that continues under another name has no journal under the name in the epoch.
+    // A process that was suspended may have read the outbox of the shard's next owner, which delivers this mail
+    // itself. A host that took a new name meanwhile has no journal under the name in the epoch.
     if (!(await this.#owns(shard)) || this.placement.hostId !== host) {
       throw new Error(`Cannot open shard ${number}: another host has taken it`);
     }
     this.#shards.set(number, shard);
     this.#directMail.startKnowing(shard);
-    // No queue group: a former owner that stands still must not get every other call.
+    // Subscribes without a queue group: in a group, a former owner that is suspended would receive every other call.
     const subscription = bus.hearBelow(
       shardSubjects(number),
       (heard) => this.#receive(shard, heard),
       {
-        // Otherwise another host may own the shard, and callers of this process must reach that host.
+        // Without a connection or lease, another host may own the shard; calls then go through the server to it.
         isHere: () => bus.connected && this.placement.holdsLease(),
         failed: (error) => logger.error({ err: error, shard: number }, "subscription failed"),
       },
     );
     this.#subscriptions.set(shard, subscription);
-    // Uses the subscription's connection, so that the server processes the subscription before this message.
+    // Announces the shard on the subscription's connection, so that the server handles the subscription first.
     tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
     const deliver: ReaderParts["deliver"] = (...delivery) => this.#deliver(...delivery);
@@ -225,7 +225,7 @@ export class ActorHost {
     void readReminders({ bus, clock, logger, deliver }, shard);
   }
 
-  /** Stops taking messages, finishes the present ones, and drops the shard. Waiting mail is left to the next owner. */
+  /** Takes no more messages, finishes those in progress, drops the shard. The next owner delivers waiting mail. */
   async #handOver(number: number): Promise<boolean> {
     const { clock, logger } = this.#parts;
     const shard = this.#shards.get(number);
@@ -276,7 +276,7 @@ export class ActorHost {
     this.#directMail.drop(shard);
   }
 
-  /** Commits that remain in the journal are the next owners', which also remove it. */
+  /** Removes this host's journal if it is empty. Otherwise the next owners apply its commits, and then remove it. */
   async #forgetOwnJournal(): Promise<void> {
     if (!this.#commits.every(({ journal }) => journal.isEmpty)) return;
     try {
@@ -336,7 +336,7 @@ export class ActorHost {
     this.#activations.deliver(to, address, counts.countDelivery(address.kind, delivery, clock));
   }
 
-  /** A read writes nothing that a lost fence would refuse, so ownership is confirmed first. */
+  /** Verifies that this host owns the shard before it answers a read, because the fence protects only writes. */
   #answerRead(shard: Shard, respond: IncomingCall["respond"], answer: Answer): void {
     const owned = this.#owns(shard);
     if (typeof owned === "boolean") respond(owned ? answer : { misdirected: true });
@@ -357,8 +357,8 @@ export class ActorHost {
   }
 
   /**
-   * Waits for nobody: subscribers read the state again after a disconnection, and after an empty update. That stands for
-   * updates which may be older than those of the shard's next owner.
+   * Publishes live updates without an acknowledgement: after a disconnection or an empty update, subscribers read the
+   * state again. If this host may have lost the shard, its updates may be outdated, so it sends an empty update.
    */
   #publishLive(shard: Shard, address: string, texts: readonly string[]): void {
     const shown = texts.length === 0 || this.#surelyOwns(shard) ? texts : [""];

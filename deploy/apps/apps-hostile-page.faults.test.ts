@@ -136,7 +136,7 @@ describe("a hostile page of an app while a person is signed in", function () {
       paths.map((path) => url + path),
     );
     expect(read).to.equal("");
-    // The API accepts tokens only: cookies do not open it, even for a request whose response the page cannot read.
+    // Cookies alone do not authenticate a request to the API, even a request whose response the page cannot read.
     await ours.goto(`${url}/v4/accounts`);
     expect(await textOf(ours)).to.include('"success":false');
   });

@@ -29,7 +29,7 @@ describe("requests to an app whose host is killed", function () {
     const vars = { OUTSIDE: `http://127.0.0.1:${(outside.address() as AddressInfo).port}` };
     const { status, body } = await scene.platform.deploy("asking", CODE, { vars });
     expect(status, JSON.stringify(body)).to.equal(200);
-    // All is the other's then.
+    // Kills one host, so that the other host owns all shards.
     const [first] = scene.hosts;
     if (first) await scene.killHost(first);
   });
@@ -55,7 +55,7 @@ describe("requests to an app whose host is killed", function () {
     const { status, text } = await told;
     expect([status, JSON.parse(text).errors[0].code]).to.deep.equal([502, 11003]);
     expect(seen("POST /pay")).to.have.length(1);
-    // The next one is another.
+    // A new request with the same body is a separate request, so it is executed.
     const again = scene.platform.ask("asking", "/pay", { method: "POST", body: "1" });
     await until("it is run", () => seen("POST /pay").length === 2, 30_000);
     seen("POST /pay")[1]?.response.end("paid");

@@ -160,7 +160,7 @@ describe("ports of apps on a single machine", function () {
         `Cannot open port ${taken} of app "two": another program uses it; end that program and deploy again, or choose other ports by TRUNKLINE_APPS_PORTS`,
       );
       expect((await platform.ask("two", "/")).status).to.equal(200);
-      // Not the other program's address.
+      // The REST API does not return the address that the other program uses.
       const { url } = (await platform.rest("GET", "/apps/two")).body.result;
       expect(url).to.equal(`http://${platform.hostOf("two")}`);
     } finally {

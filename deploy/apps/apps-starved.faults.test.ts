@@ -6,12 +6,14 @@ import { AppScene } from "../../scripts/testing/app-scene.ts";
 import { until } from "../../scripts/testing/until.ts";
 
 const AGENTS = 400;
-/** Number of answers after which the host is stopped. At that time, other agents are still being opened. */
+/**
+ * Number of answers after which the host is suspended (SIGSTOP). At that time, other agents are still being opened.
+ */
 const BEFORE = 40;
 const STOP_MS = LEASE_TTL_MS + 600;
 /**
- * With the stop, the longest call may take this many times as long as the longest call without a stop, plus the time
- * of the stop.
+ * The longest call with the suspension may take the time of the suspension, plus this many times the longest call
+ * without one.
  */
 const LONGER_MAX = 2.5;
 
@@ -58,7 +60,10 @@ describe("a host that gets no processor for longer than its lease", function () 
     return { answers: new Set(await Promise.all(asked)), longest };
   }
 
-  /** On a busy machine a lease is longer for a while, and the stop would not end it. */
+  /**
+   * Waits until all leases have their usual length: on a busy machine, a lease is longer for a while and would
+   * survive the suspension of the host.
+   */
   async function leaseIsUsual() {
     const bus = await Bus.connect({ url: scene.servers[0]?.url ?? "", name: "test" });
     const { stream, leases } = stateSubjects(stateBucket(0));

@@ -131,7 +131,7 @@ describe("a stock client on an app's own origin", function () {
     const { port } = new URL(urls.two ?? "");
     expect(await shown(`http://127.0.0.1:${port}/sent`)).to.equal("none");
     expect(page.url()).to.equal(`${urls.two}/sent`);
-    // Our pages by the apps' name.
+    // Opens a page of the platform at `localhost`, the host name of the apps.
     const { port: ours } = new URL(platform.url);
     await page.goto(`http://localhost:${ours}/profile/password`);
     expect(page.url()).to.equal(`${platform.url}/profile/password`);

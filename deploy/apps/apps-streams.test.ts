@@ -24,7 +24,7 @@ export class Teller extends Agent {
       this.slow += 1;
       await new Promise((resolve) => setTimeout(resolve, 2_000));
     }
-    // Reads the body: while it is unread, it stays in the process for as long as its request runs.
+    // Reads the body, because the process keeps an unread body until the end of the body's request.
     if (pathname.endsWith("/takes")) await request.arrayBuffer();
     else if (request.method === "POST") {
       this.told.push(searchParams.get("text"));

@@ -91,7 +91,7 @@ describe("tokens that an app is sent", function () {
     expect(found.userId).to.match(/^[0-9a-f]{32}$/);
     expect(found.expiresAt).to.be.within(Date.now(), Date.now() + 3_600_000);
     expect(JSON.stringify(found)).to.not.contain(token.slice(-20));
-    // Inside of an agent too.
+    // An agent gets the same information about the token as the app's own code.
     const inside = await platform.ask("desk", "/agents/desk/a", bearing(token));
     expect(JSON.parse(inside.text)).to.deep.equal(found);
     await revoke();

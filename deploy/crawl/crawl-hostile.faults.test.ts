@@ -15,9 +15,12 @@ import { childrenOf } from "../../scripts/testing/process-children.ts";
 import { selfSignedCertificate } from "../../scripts/testing/self-signed-certificate.ts";
 
 const MB = 1024 * 1024;
-/** For a busy machine: 2,000 sitemaps took 42 s on two cores with a load of 12. */
+/** Timeout of a crawl, for a busy machine: 2,000 sitemaps took 42 s on two cores with a load of 12. */
 const JOB_MS_MAX = 240_000;
-/** A worker may hold LARGE_BODIES_MAX bodies at six times their size, besides its own memory. */
+/**
+ * Maximum memory of a worker. Besides its own memory, a worker may hold LARGE_BODIES_MAX bodies, each with six times
+ * the body's size.
+ */
 const WORKER_BYTES_MAX = 900 * MB;
 const HOST_BYTES_MAX = 500 * MB;
 const SLOW_CONNECT_MS = 2_000;
@@ -130,7 +133,7 @@ describe("crawl of a hostile site", function () {
 
   it("continues after slow pages", async () => {
     const { summary, records } = await crawl(await sites.slowDrip(), {
-      // A dripping sitemap has two minutes.
+      // Omits sitemaps, because the crawl waits two minutes for a sitemap that arrives slowly.
       source: "links",
       render: true,
       gotoOptions: { timeout: 15_000 },

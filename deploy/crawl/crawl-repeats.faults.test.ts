@@ -5,7 +5,10 @@ import { CrawlScene } from "../../scripts/testing/crawl-scene.ts";
 import { CrawlSite } from "../../scripts/testing/crawl-site.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** A killed worker's turn is noticed after a while. Each kill costs half a minute on a busy machine. */
+/**
+ * Timeout of the crawl. The turn of a killed worker is missed only after a while, so each kill costs half a minute on
+ * a busy machine.
+ */
 const JOB_MS_MAX = 300_000;
 const PAGES = 900;
 const KILLS = 3;

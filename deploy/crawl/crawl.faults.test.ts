@@ -13,7 +13,7 @@ import { CrawlSite } from "../../scripts/testing/crawl-site.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 import { until } from "../../scripts/testing/until.ts";
 
-/** A job takes half a minute, and four times as long on a busy machine. */
+/** Timeout of a job. A job takes half a minute, and four times as long on a busy machine. */
 const JOB_MS_MAX = 300_000;
 const START_PAUSE_MS = 300;
 const FAST_HOST = 2;

@@ -1,4 +1,4 @@
-/** Kills nodes at each boundary of an OAuth flow, one after the other: nothing that was answered is lost there. */
+/** Kills one node or both before each step of an OAuth flow. No acknowledged change may be lost. */
 import { expect } from "chai";
 import type { TestClient } from "../../gateway/oauth/testing/oauth-world.ts";
 import { FLOW_STEPS, OAuthFlow } from "../../scripts/testing/oauth-flow.ts";

@@ -1,4 +1,7 @@
-/** Every route of the REST API by OAuth access tokens: open with the scope that it names, closed with any other. */
+/**
+ * Requests every route of the REST API with OAuth access tokens. A route must accept a token with the scope that it
+ * declares, and refuse tokens with other scopes.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +19,7 @@ interface Operation {
   type: string | undefined;
 }
 
-/** Of nothing that there is, and of a form that every route takes. */
+/** An id in a form that every route accepts, but of nothing that exists. */
 const UNKNOWN = "f".repeat(32);
 
 describe("OAuth scopes on the REST API", function () {
@@ -37,7 +40,8 @@ describe("OAuth scopes on the REST API", function () {
     });
     await node.ready();
     given = await node.credentials();
-    // No token opens the sessions of a person: session-door.test.ts has them.
+    // Excludes the routes of a person's sessions, because no token has access to them. session-door.test.ts tests
+    // these routes.
     operations = (await readOperations()).filter(({ path }) => !path.startsWith("/user/sessions"));
     await takeTokens();
   });
@@ -69,7 +73,7 @@ describe("OAuth scopes on the REST API", function () {
   });
 
   const name = ({ method, path }: Operation) => `${method} ${path}`;
-  /** To read where it is to write. */
+  /** Returns a held permission for the same part of the API, such as read if write is needed. */
   const nearest = (held: readonly Permission[], needed: Permission) =>
     held.find((one) => one.split(".")[0] === needed.split(".")[0]);
 
@@ -101,7 +105,7 @@ describe("OAuth scopes on the REST API", function () {
     );
   }
 
-  /** One for each permission, of one person and one client. */
+  /** Obtains one access token for each permission, all for the same person and the same client. */
   async function takeTokens(): Promise<void> {
     const { base_url, account_id, api_token } = given;
     const made = await fetch(`${base_url}/accounts/${account_id}/oauth_clients`, {

@@ -1,11 +1,14 @@
-/** Kills nodes between the steps of OAuth flows and in the middle of them: each goes on, or says that it is over. */
+/**
+ * Kills nodes between the steps of OAuth flows and during steps. Each flow must continue, or end with an error after
+ * which the client can start again.
+ */
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
 import { FLOW_STEPS, OAuthFlow } from "../../scripts/testing/oauth-flow.ts";
 import { OAuthNodes } from "../../scripts/testing/oauth-nodes.ts";
 import { SeededRandom } from "../../scripts/testing/seeded-random.ts";
 
 const FLOWS = 6;
-/** A step takes some 20 ms. */
+/** Maximum time from the start of a step to the kill. A step takes about 20 ms. */
 const KILL_WITHIN_MS = 40;
 
 const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());

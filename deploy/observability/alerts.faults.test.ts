@@ -75,7 +75,7 @@ class Scene {
   }
 }
 
-/** Lets the loop of events turn. */
+/** Lets the event loop run for `ms` milliseconds. */
 async function turnFor(ms: number): Promise<void> {
   const end = performance.now() + ms;
   while (performance.now() < end) await nextTurn();

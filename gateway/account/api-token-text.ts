@@ -17,7 +17,7 @@ export function newToken(id = randomBytes(16).toString("hex")): NewToken {
   return { id, text, secretHash: hashOf(secret), lastFour: text.slice(-4) };
 }
 
-/** Parses the text of an API token. Returns undefined if the text is not from this platform. */
+/** Parses the text of an API token. Returns undefined if the text does not have this form. */
 export function readToken(text: string): { id: string; secretHash: string } | undefined {
   const [, id, secret] = TOKEN.exec(text) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secretHash: hashOf(secret) };

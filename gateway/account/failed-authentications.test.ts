@@ -27,11 +27,11 @@ describe("FailedAuthentications", () => {
     proof: string,
     outcome: "good" | "unknown" | "unclear",
   ) => (await begin(address, identity, proof)).settle(outcome);
-  /** Guesses at one identity. */
+  /** Makes `count` wrong guesses for one identity. */
   const guess = async (address: string, identity: string, count: number) => {
     for (let i = 0; i < count; i++) await settle(address, identity, `bad ${i}`, "unknown");
   };
-  /** Guesses at as many identities. */
+  /** Makes `count` wrong guesses, each for another identity. */
   const invent = async (address: string, count: number) => {
     for (let i = 0; i < count; i++) await settle(address, `invented ${i}`, "bad", "unknown");
   };

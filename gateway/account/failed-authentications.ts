@@ -1,6 +1,6 @@
 /**
- * Limits guesses of credentials: counts failed authentications per address and identity, and slows down lookups from
- * an address that fails often.
+ * Limits guesses of credentials: counts failed authentications per network and per identity at one address. Slows
+ * down the lookups of a network that fails often.
  */
 
 import { ActorError } from "../../schemas/errors.ts";
@@ -15,23 +15,23 @@ import { exactAddressOf, networkOf } from "./network-of.ts";
 export const AUTHENTICATION_FAILURES_MAX = 100;
 export const AUTHENTICATION_WINDOW_MS = 60_000;
 /**
- * Limits how many lookups from an address with too many failures run at the same time. A lookup takes milliseconds,
- * so a valid token waits only a short time for the others.
+ * Limits how many lookups from a network with too many failures run at the same time. A lookup takes milliseconds, so
+ * a valid token waits only a short time for the others.
  */
 export const SLOWED_LOOKUPS_MAX = 4;
 /**
- * The shortest time for which such a lookup occupies its place. This allows 200 lookups a second, a few percent of a
- * core. Without it, each answer would immediately start the next guess.
+ * The minimum time for which a slowed lookup occupies its place. This allows 200 lookups a second, a few percent of a
+ * core. Otherwise each answer would immediately start the next guess.
  */
 export const SLOWED_LOOKUP_MS = 20;
 /**
- * Limits how many credentials from one address are looked up at the same time while the address has few failures.
- * Many people behind one address may send requests together after a restart. Further lookups wait in the queue of
- * slowed lookups, so that a burst of guesses is limited too.
+ * Limits how many credentials from one network are looked up at the same time while the network has few failures.
+ * Many people of one network may send requests together after a restart. Further lookups wait in the queue of slowed
+ * lookups, so that a burst of guesses is limited too.
  */
 export const LOOKUPS_AT_ONCE_MAX = 1_000;
 /**
- * Limits the requests from one address that wait for a lookup. Each holds a connection. The last of them waits
+ * Limits the requests from one network that wait for a lookup. Each holds a connection. The last of them waits about
  * WAITING_S seconds.
  */
 export const AUTHENTICATION_WAITING_MAX = 1_000;
@@ -53,7 +53,7 @@ export interface Credential {
 /** One lookup of a credential. The caller of `begin` must call `settle` exactly once. */
 export interface Attempt {
   /**
-   * Reports the outcome. Returns the seconds that the client must wait if the credential is unknown and its address
+   * Reports the outcome. Returns the seconds that the client must wait if the credential is unknown and its network
    * has failed too often; otherwise 0.
    */
   settle(outcome: "good" | "unknown" | "unclear"): number;
@@ -70,20 +70,20 @@ interface Count {
   pending: Set<string>;
 }
 
-/** The running and waiting lookups of one address or network. */
+/** The running and waiting lookups of one network. */
 interface Lane {
-  /** Credentials whose lookups started without waiting, each with the number of these lookups. */
+  /** Credentials with running lookups that did not have to wait, each with the number of these lookups. */
   free: Map<string, number>;
   slowed: number;
-  /** The longest waiting first. */
+  /** Lookups in the queue; the lookup that has waited longest comes first. */
   waiting: Set<() => void>;
 }
 
 /**
  * Counts failures in the memory of this process. A credential that was valid before is always looked up, because it
- * is no guess. Past the limit of an identity, that identity is refused at the address. Past the limit of an address,
- * its unproven credentials are still looked up, but only a few at a time, because other people behind the address may
- * have a valid one.
+ * is no guess. Past the limit of an identity, that identity is refused at the address. Past the limit of a network,
+ * only a few of its unproven credentials are looked up at a time. They are not refused, because other people of the
+ * network may have a valid one.
  */
 export class FailedAuthentications {
   readonly #now: () => number;
@@ -234,7 +234,7 @@ function tooManyWait(): ActorError {
   return new ActorError("rate_limited", message, { retryAfterS: WAITING_S });
 }
 
-/** The oldest entry makes room. */
+/** Removes the oldest entry if there are more than AUTHENTICATION_CLIENTS_MAX. */
 function dropOldest(entries: Map<string, unknown> | Set<string>): void {
   if (entries.size <= AUTHENTICATION_CLIENTS_MAX) return;
   for (const oldest of entries.keys()) {

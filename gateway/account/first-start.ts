@@ -66,8 +66,8 @@ export async function firstStart(parts: FirstStart): Promise<"made" | "kept" | "
       await bringUpToDate(kept);
       return "kept";
     }
-    // The bus is empty, but the folder has credentials. They become valid again when the account is created again
-    // with them.
+    // The folder has credentials, but the bus has no account, because it is empty. The account is created again with
+    // these credentials, so they become valid again.
     await rename(finalPath, pendingPath);
   }
 

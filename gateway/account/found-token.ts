@@ -2,7 +2,7 @@
 import type { Caller } from "../http/locals.ts";
 import type { Credential } from "./failed-authentications.ts";
 
-/** A token that may be one of ours. */
+/** A token that has the form of this platform's tokens but is not verified yet. */
 export interface FoundToken {
   /** Identifies the credential for failure counting. Contains no secret. */
   credential: Credential;
@@ -12,8 +12,8 @@ export interface FoundToken {
 
 export interface Tokens {
   /**
-   * Parses a token. Returns undefined if the text is not a token of this platform. `askedId` is the account that the
-   * request is for.
+   * Parses a token. Returns undefined if the text does not have the form of a token of this platform. `askedId` is
+   * the account that the request is for.
    */
   read(text: string, askedId: string | undefined): FoundToken | undefined;
 }

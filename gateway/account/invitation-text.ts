@@ -20,7 +20,7 @@ export function newInvitation(accountId: string): InvitationText & { text: strin
   return { text, accountId, id, secretHash: hashOf(secret) };
 }
 
-/** Parses the text of an invitation. Returns undefined if the text is not from this platform. */
+/** Parses the text of an invitation. Returns undefined if the text does not have this form. */
 export function readInvitation(text: string): InvitationText | undefined {
   const [, accountId, id, secret] = INVITATION.exec(text) ?? [];
   if (accountId === undefined || id === undefined || secret === undefined) return undefined;

@@ -55,8 +55,8 @@ export async function passwordMatches(password: string, stored: string): Promise
 }
 
 /**
- * Hashes the password, compares it with nothing and resolves to false. This takes as long as a real check, so that
- * the time does not reveal that an address is unknown.
+ * Hashes the password for no user and resolves to false. This takes as long as a real check, so that the time does
+ * not reveal that an e-mail address is unknown.
  */
 export async function matchNoPassword(password: string): Promise<false> {
   await argon2Of(password, randomBytes(16), COST);

@@ -38,8 +38,8 @@ export class SessionCallers {
   }
 
   /**
-   * Resolves to the caller; undefined if the request does not ask to use its session. `askedId` is the account that
-   * the request is for.
+   * Resolves to the caller; undefined if the request has no SESSION_HEADER. `askedId` is the account that the request
+   * is for.
    */
   async find(request: Request, askedId: string | undefined): Promise<Caller | undefined> {
     const asked = request.get(SESSION_HEADER);

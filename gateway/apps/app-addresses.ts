@@ -75,8 +75,8 @@ export function readAppRequest(
   const domain = bareHost(appsDomain);
   const parent = `.${domain}`;
   const name = bareHost(host);
-  // Apps can set cookies for their parent domain. So it shows none of the platform's pages, unless it is the
-  // platform's own host name.
+  // Apps can set cookies for their parent domain. So the parent domain shows no page of the platform, unless it is
+  // the platform's own host name.
   if (name === domain && name !== new URL(publicUrl).hostname) {
     return { ...NONE, path: url, isOwnOrigin: true };
   }

@@ -17,13 +17,13 @@ export interface TakenBody {
   body: Body | undefined;
   /** Counts bytes of a response. It never refuses, because a refusal would make the client repeat the request. */
   answered(bytes: number): void;
-  /** The answer is out. */
+  /** Stops counting the bytes of the request and of its response, and deletes the request's blob. */
   release(): Promise<void>;
 }
 
 /**
- * Reads the bodies of requests to apps. Refuses with `body_too_large`, and with `busy` if this gateway holds too
- * many.
+ * Reads the bodies of requests to apps. Refuses a large body with `body_too_large`. Refuses with `busy` if this
+ * gateway holds too many bytes of bodies.
  */
 export class AppBodies {
   readonly #budget: BodyBudget;

@@ -12,7 +12,7 @@ import { APP_PORTS, type AppPort, appPorts, type PortRange } from "../../schemas
 import { ActorError } from "../../schemas/errors.ts";
 import type { AppOf } from "../http/locals.ts";
 
-/** `localhost` is both, and a browser may try either first. */
+/** `localhost` stands for both addresses, and a browser may try either first. */
 const LOOPBACK = ["127.0.0.1", "::1"];
 const COOKIE_KEY_BYTES = 8;
 

@@ -1,4 +1,4 @@
-/** The common part of all requests to an app, for an answer or for a socket. */
+/** Functions that HTTP requests and socket upgrades to an app share. */
 import { ActorError } from "../../schemas/errors.ts";
 
 /** Returns the path without the query. Throws `invalid_request` if it is not a path. */

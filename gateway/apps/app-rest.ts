@@ -56,7 +56,7 @@ interface AppRest {
 /** The callers of the running calls, by the random name that each call carries in a header. */
 type Callers = Map<string, Caller>;
 
-/** Resolves when calls are taken. */
+/** Resolves when this gateway accepts calls of apps. */
 export async function serveAppRest(parts: AppRestParts): Promise<AppRest> {
   const { blobs, logger, answerOn } = parts;
   const callers: Callers = new Map();

@@ -18,7 +18,7 @@ interface AppTokensParts {
   logger: Logger;
 }
 
-/** Returns what ends it. */
+/** Returns a function that ends the subscription. */
 export function answerAppTokens({ tokens, answerOn, logger }: AppTokensParts): () => void {
   return answerOn(APP_TOKEN_SUBJECT, answer, { queue: APP_REST_QUEUE });
 

@@ -10,7 +10,7 @@ interface Question {
   respond(answer: Uint8Array): unknown;
 }
 
-/** Answers every request for a permit below `name`, including requests from this process. */
+/** Answers every request for a permit on a subject below `name`, including requests from this process. */
 export type AnswerBelow = (name: string, answer: (question: Question) => void) => void;
 
 /** The answer that permits a run. Any other refuses it. */
@@ -18,7 +18,7 @@ const PERMITTED = Buffer.from("permitted");
 const REFUSED = Buffer.from("refused");
 
 export class BegunRequests {
-  /** A name of this gateway only. */
+  /** A subject that no other gateway uses. */
   readonly #subject = begunSubject(randomBytes(8).toString("hex"));
   /** The permitted run of each request, by the request's subject. */
   readonly #runs = new Map<string, string | undefined>();

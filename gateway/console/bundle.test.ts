@@ -44,7 +44,7 @@ describe("consoleBundle()", function () {
     const texts = new Map(made.files.map(({ name, text }) => [name, text]));
     const home = made.files.find(({ text }) => text.includes("Quick starts"))?.name ?? "";
     const needed = new Set([made.script, made.style, home]);
-    // A set goes on with what is added meanwhile: the imports of imports.
+    // The loop also visits names that are added during the loop, so it collects the imports of imports.
     for (const name of needed) {
       const imports = (texts.get(name) ?? "").matchAll(/(?:from|import)"\.\/([\w-]+\.js)"/g);
       for (const [, imported = ""] of imports) needed.add(imported);

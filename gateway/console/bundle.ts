@@ -55,7 +55,7 @@ async function readKept(path: string): Promise<ConsoleBundle | undefined> {
   try {
     return JSON.parse(await readFile(path, "utf8")) as ConsoleBundle;
   } catch {
-    // Absent, or cut off by a full disk.
+    // The file is missing, or it is incomplete because the disk was full.
     return undefined;
   }
 }
@@ -69,7 +69,7 @@ async function keep(path: string, made: ConsoleBundle): Promise<void> {
 }
 
 async function bundle(): Promise<Omit<ConsoleBundle, "sources">> {
-  // Loaded only where no bundle is kept.
+  // Loads esbuild only if there is no matching stored bundle.
   const { build, stop } = await import("esbuild");
   const { outputFiles } = await build({
     absWorkingDir: ROOT,

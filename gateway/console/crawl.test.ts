@@ -139,7 +139,7 @@ describe("crawls in the console", function () {
           }),
       );
       await world.open(`crawls/${body.result}`, "Crawl");
-      // It does not ask again by itself.
+      // The page does not repeat a refused request automatically.
       await world.says("the limit of requests counts for the whole account");
     }
     const asked = world.page.waitForRequest((request) => request.url().endsWith("/events"));

@@ -37,10 +37,10 @@ const CONFIG = {
     },
   ],
 };
-/** Names have no invisible characters. */
+/** Names of tokens and clients may contain no invisible characters, so only texts of printable ASCII are names. */
 const NAMES = HOSTILE_CORPUS.filter((text) => /^[ -~]+$/.test(text));
 const ALL = HOSTILE_CORPUS.join("\n");
-/** Names of agents and headers have one line of visible characters. */
+/** Names of agents and values of headers must be one line of visible characters, so they use these two texts. */
 const [FIRST = "", SECOND = ""] = HOSTILE_CORPUS;
 const SELECTOR = `[title="${FIRST}"]`;
 
@@ -147,7 +147,7 @@ describe("hostile texts in every field of the console", function () {
     world.checkFaults();
   });
 
-  /** Tokens, clients and a repository, named by each text. */
+  /** Creates a token and a client with each text as the name, and a repository with a text as the description. */
   async function writeNames(): Promise<void> {
     const { platform } = world;
     const made = async (path: string, json: unknown) => {
@@ -169,7 +169,10 @@ describe("hostile texts in every field of the console", function () {
     }
   }
 
-  /** An agent with the texts in name, state, rows and log, and a delivery with them in headers and body. */
+  /**
+   * Creates an agent with the texts in its name, state, rows and log, and a delivery with texts in its headers and
+   * body.
+   */
   async function writeApp(): Promise<void> {
     const { platform } = world;
     expect((await platform.deploy("hooks", BUNDLE, CONFIG)).status).to.equal(200);
@@ -192,7 +195,7 @@ describe("hostile texts in every field of the console", function () {
     expect(told.status, told.text).to.equal(202);
   }
 
-  /** A job that fails, with a text in its error. */
+  /** Creates a rendering job that fails with a text in its error. */
   async function writeJob(): Promise<void> {
     const { accountId, credentials, url } = world.platform;
     const started = await fetch(`${url}/v4/accounts/${accountId}/browser-rendering/screenshot`, {

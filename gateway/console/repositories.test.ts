@@ -385,7 +385,7 @@ describe("repositories in the console", function () {
   const git = (cwd: string, ...parameters: string[]) => run("git", parameters, { cwd });
 });
 
-/** A program of so many lines. */
+/** Returns source code with this number of lines. */
 const source = (lines: number) =>
   Array.from(
     { length: lines },

@@ -157,7 +157,7 @@ describe("REST by the session of a browser", function () {
     const list = await ask("/user/sessions", { headers: HEADER, cookie: other });
     const [latest] = list.body.result;
     expect(latest.is_current).to.equal(true);
-    // Ended from another browser.
+    // Ends this session from another browser.
     const ended = await ask(`/user/sessions/${latest.id}`, { method: "DELETE", headers: own() });
     expect(ended.status).to.equal(200);
     expect((await ask("/user", { headers: HEADER, cookie: other })).status).to.equal(401);

@@ -11,7 +11,9 @@ import { EventStream } from "../http/event-stream.ts";
 import type { Caller } from "../http/locals.ts";
 import { wireSummary } from "./crawl-wire.ts";
 
-/** Interval at which a stream reads the job's state, which live messages may have missed, and checks its token. */
+/**
+ * Interval at which a stream checks its client's token and reads the job's state, because live messages may be lost.
+ */
 const EVENTS_POLL_MS = 5_000;
 /** Proxies close connections that are silent for 30 s and more. */
 const EVENTS_KEEP_ALIVE_MS = 15_000;
@@ -49,7 +51,7 @@ export class CrawlEvents {
     };
   }
 
-  /** Resolves when the stream has ended. Rejects with a refusal before it begins. */
+  /** Streams the job's progress, and resolves when the stream has ended. A refusal rejects before the first event. */
   async follow(
     { job, caller, signal }: { job: string; caller: Caller; signal: AbortSignal },
     response: Response,
@@ -162,7 +164,7 @@ async function relay(
 class Follower {
   readonly #stream: EventStream;
   #shown: CrawlProgress;
-  /** Pages that were left out since the client fell behind. */
+  /** Number of changed pages that were not sent because the client reads too slowly. */
   #missed = 0;
   #finished = false;
   #woken = Promise.withResolvers<void>();
@@ -211,8 +213,8 @@ class Follower {
   }
 
   /**
-   * Resolves after `ms` milliseconds, when a live update shows that the job has ended or updates were missed, or when
-   * the signal aborts.
+   * Waits up to `ms` milliseconds. Resolves earlier when a live update shows that the job has ended or updates were
+   * missed, or when the signal aborts.
    */
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = this.#woken;

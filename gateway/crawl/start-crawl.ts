@@ -20,7 +20,9 @@ import { planOf } from "./crawl-wire.ts";
 /** How long a start waits for an unknown robots.txt, as the API states, and how often it asks. */
 const CRAWL_START_WAIT_MS = 5_000;
 const CRAWL_CONSULT_MS = 500;
-/** The request outlives the job's 7 days and the 14 days of its results, even if nobody removes it. */
+/**
+ * Lifetime of a stored request that no purge removes: longer than the job's 7 days and the 14 days of its results.
+ */
 const CRAWL_REQUEST_KEPT_S = 22 * 86_400;
 
 interface CrawlStarting {
@@ -55,7 +57,8 @@ export async function startCrawl(
   // The account's place is reserved last: the reservation lasts for some time even if the crawl does not start.
   await actors.call(crawlList, accountId, "admit", {}, { signal });
   const id = randomBytes(16).toString("hex");
-  // The request may contain cookies, passwords and header fields that open accounts elsewhere.
+  // The request is encrypted, because it may contain cookies, passwords and header fields that open accounts
+  // elsewhere.
   const content = await encryptCrawlRequest(Buffer.from(JSON.stringify(request)), (key) =>
     secrets.seal(key, { accountId, app: NO_APP, name: requestKeyName(id) }),
   );

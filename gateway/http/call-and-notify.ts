@@ -16,7 +16,7 @@ type Telling = { tellAgain: typeof tellAgain };
 
 /**
  * Makes the call, then makes the actor notify the gateways. It does so after a refusal too, because an earlier call
- * may have had its effect without a notification. Rejects if no host answers.
+ * may have had its effect without a notification. Rejects if no actor host answers.
  */
 export async function callAndNotify<M extends Messages & Telling, N extends Calls<M>>(
   actors: ActorClient,

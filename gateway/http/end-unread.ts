@@ -25,7 +25,10 @@ export async function endUnread(
   response.end();
 }
 
-/** Discards the rest of the request. Resolves when the request has ended or exceeds UNREAD_BODY_BYTES_MAX. */
+/**
+ * Discards the rest of the request. Resolves when the request ends, exceeds UNREAD_BODY_BYTES_MAX, or takes longer
+ * than UNREAD_BODY_MS_MAX.
+ */
 async function skimmed(request: IncomingMessage): Promise<void> {
   if (request.complete || request.destroyed) return;
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -8,7 +8,7 @@ import type { Route } from "./route.ts";
 
 export type { Caller };
 
-/** Names an app of an account. */
+/** Identifies an app by its account and its name. */
 export interface AppOf {
   accountId: string;
   app: string;
@@ -33,7 +33,7 @@ interface Locals {
   appTarget?: AppTarget;
   /** Set by `authenticate`. */
   caller?: Caller;
-  /** Set by `readBody`, unparsed. */
+  /** The request body. `readBody` sets it; no schema has checked it yet. */
   body?: unknown;
   /** The error code of a refused request. */
   refusal?: ErrorCode;

@@ -7,9 +7,9 @@
 export type Piece = Uint8Array | { bytes: number; read(): AsyncIterable<Uint8Array> };
 
 /**
- * Yields the bytes of all pieces in order. Prefetches pieces of at most `wholeMax` bytes each, up to `bytesMax` bytes
- * and `countMax` pieces in total. A larger piece is read only when all earlier pieces are sent. Stops reading when
- * the consumer stops.
+ * Yields the bytes of all pieces in order. Prefetches pieces of at most `wholeMax` bytes each, until it holds
+ * `bytesMax` bytes or `countMax` pieces. A larger piece is read only when all earlier pieces are sent. Stops reading
+ * when the consumer stops.
  */
 export async function* readAhead(
   pieces: AsyncIterator<Piece, void, undefined>,

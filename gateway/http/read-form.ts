@@ -6,7 +6,7 @@ import { FILES_MAX } from "../../schemas/rendering/limits.ts";
 import { readJson } from "./read-json.ts";
 import { shortened } from "./shortened.ts";
 
-/** Limits the bytes of one part's headers: several times the longest path in Unicode. */
+/** Limits the bytes of one part's headers: several times as many as the longest file path in Unicode needs. */
 const PART_HEADER_BYTES_MAX = 32 * 1024;
 /**
  * Limits the parts of a form: the options, and one file more than the limit of files, so that a form with too many

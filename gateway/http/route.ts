@@ -16,7 +16,7 @@ export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
   query: Q;
   body: B;
   caller: Caller;
-  /** Aborts when the client hangs up. */
+  /** Aborts when the client closes its connection. */
   signal: AbortSignal;
   logger: Logger;
 }
@@ -55,7 +55,7 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   isOpenToBindings?: boolean;
   parameters: P;
   query: Q;
-  /** An optional body may be absent, which is read as `{}`. */
+  /** The body. If `isOptional` is set, a request without a body is handled as if it had the body `{}`. */
   body?: { schema: B; bytesMax: number; isOptional?: true };
   /**
    * The body may also be a form. Its field `files` is sent as file parts, and all other fields as JSON in the part

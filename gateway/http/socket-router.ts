@@ -48,7 +48,7 @@ export interface SocketRouter {
    * clients have left.
    */
   close(): Promise<void>;
-  /** Cuts off those that have not. */
+  /** Closes the connections of all clients that have not left. */
   terminate(): void;
 }
 

@@ -17,7 +17,7 @@ interface Entry<T> {
 
 interface Watch {
   names: Set<string>;
-  /** Counts notifications. */
+  /** The number of notifications that have arrived. */
   heard: number;
   ready: Promise<boolean>;
   leave: AbortController;

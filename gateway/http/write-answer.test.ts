@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { expect } from "chai";
 import { writeAnswer } from "./write-answer.ts";
 
-/** The bytes that arrive in 20 ms. */
+/** The number of bytes that the test client reads every 20 ms. */
 const BITE = 10_000;
 /** More bytes than the buffers of the kernel hold. */
 const LARGE = Buffer.alloc(64 * 1024 * 1024, "x");

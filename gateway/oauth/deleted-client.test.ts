@@ -24,7 +24,7 @@ interface Granted {
   grants: Tokens[];
   /** An API token that was created with one of the client's access tokens. */
   apiToken: string;
-  /** Not redeemed yet. */
+  /** An authorization code that the client has not redeemed yet. */
   code: string | null;
 }
 

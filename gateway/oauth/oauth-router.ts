@@ -27,10 +27,10 @@ import { KnownIntrospections } from "./tokens/known-introspections.ts";
  * to an address with this query. An address and all headers together must not exceed 16 KB.
  */
 export const AUTHORIZATION_QUERY_CHARS_MAX = 8_000;
-/** Limits the authorization requests from one address in a window of time. Each is stored until a person decides. */
+/** Limits the authorization requests from one network in LOGIN_WINDOW_MS. Each is stored until a person decides. */
 export const AUTHORIZATIONS_PER_ADDRESS_MAX = 600;
 /**
- * Limits the sign-out requests from one address in a window of time that name a client. For each, the gateway looks
+ * Limits the sign-out requests from one network in LOGIN_WINDOW_MS that name a client. For each, the gateway looks
  * the client up.
  */
 export const SIGN_OUTS_PER_ADDRESS_MAX = 600;
@@ -131,7 +131,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
 
   async function toLibrary(...[request, response]: Parameters<RequestHandler>): Promise<void> {
     const provider = await holder.provider();
-    // Endpoints for programs set no browser cookie.
+    // Only endpoints for people set the browser cookie, not endpoints for programs.
     if (isForPeople(request.path)) knowBrowser(request, response, cookies);
     // oidc-provider builds absolute addresses from the headers of the request. Set these headers to the public
     // address of the settings.
@@ -145,7 +145,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   }
 }
 
-/** Limits per address the requests that people make in their browsers, before oidc-provider looks up a client. */
+/** Limits the requests that people of one network make in their browsers, before oidc-provider looks up a client. */
 function addressLimits(actors: ActorClient) {
   async function take(act: string, request: Request, limit: number): Promise<void> {
     const window = { limit, windowMs: LOGIN_WINDOW_MS };
@@ -157,7 +157,7 @@ function addressLimits(actors: ActorClient) {
   }
   return {
     /**
-     * Limits the authorization requests of one address. Each is stored until a person decides, for ten minutes at
+     * Limits the authorization requests of one network. Each is stored until a person decides, for ten minutes at
      * most.
      */
     async limitAuthorizations(request: Request, _response: Response, next: () => void) {

@@ -77,7 +77,7 @@ describe("authorization server whose actors are unreachable", () => {
     const answer = await authorize();
     expect([answer.status, answer.headers.get("retry-after")]).to.deep.equal([503, "1"]);
     expect(await answer.text()).to.contain("temporarily_unavailable");
-    // Before it gets so far.
+    // The request fails earlier here: when the requests of the address are counted.
     away = (kind) => kind === "request-limit";
     const early = await authorize();
     expect([early.status, early.headers.get("retry-after")]).to.deep.equal([503, "7"]);

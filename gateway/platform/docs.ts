@@ -49,7 +49,8 @@ interface ServedDocument {
 }
 
 export function docsRouter(routes: readonly Route[], publicUrl: string): Router {
-  // Making it takes a fifth of a start's processor time, and few gateways are asked for it.
+  // The OpenAPI document is made at its first request: making it takes a fifth of a start's processor time, and few
+  // gateways ever need it.
   let made: ServedDocument | undefined;
   const router = Router({ caseSensitive: true });
   router.get(DOCUMENT_PATH, (request, response) => {

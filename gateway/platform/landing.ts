@@ -10,7 +10,7 @@ const ROBOTS = "User-agent: *\nDisallow: /\n";
 const ICON =
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="7" fill="#14598f"/>' +
   '<path d="M8 9h16v4h-6v12h-4V13H8z" fill="#fff"/></svg>';
-/** One day: these files rarely change. */
+/** Browsers may cache these files for one day, because they rarely change. */
 const KEPT = "public, max-age=86400";
 
 interface LandingParts {

@@ -14,7 +14,7 @@ export interface Operations {
 }
 
 export interface DeadLetters {
-  /** Returns at most `count` dead letters after the number `after`, the oldest first. */
+  /** Returns at most `count` dead letters with sequence numbers above `after`, the oldest first. */
   list(wanted: { after: number; count: number }): Promise<DeadLetter[]>;
   find(sequence: number): Promise<DeadLetter | undefined>;
   /** Sends the message again and removes the letter. */
@@ -51,7 +51,7 @@ interface Lane {
 
 interface StreamFigures {
   stream: string;
-  /** Copies that are not current. */
+  /** The number of replicas that lag behind the leader. */
   behind: number;
   /** The state of the stream; undefined if the stream has no leader. */
   info:

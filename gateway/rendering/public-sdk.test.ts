@@ -209,7 +209,7 @@ interface Method {
   call: (account_id: string) => Promise<unknown>;
 }
 
-/** The methods of a resource of the SDK and of those below it. */
+/** Returns the methods of a resource of the SDK and of the resources below it. */
 function methodsOf(resource: object, prefix = ""): Method[] {
   const methods: Method[] = [];
   let type = Object.getPrototypeOf(resource);

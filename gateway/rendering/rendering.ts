@@ -30,10 +30,10 @@ import { type JobsParts, orAsJob } from "./jobs/start-job.ts";
 import { REFUSALS, type Rendered, writeRendered } from "./write-rendered.ts";
 
 const RENDERING = "/accounts/{account_id}/browser-rendering";
-/** The same under a younger name. */
+/** A second path of the same routes, with the newer product name. */
 const ALIAS = "/accounts/{account_id}/browser-run";
 
-/** Properties that all routes share which render a page. */
+/** Properties that are common to all routes that render a page. */
 const RENDERS = {
   method: "post",
   tag: "Rendering",
@@ -164,7 +164,7 @@ function pageCallRoute(name: PageCallName, parts: RenderingParts): Route {
     handle: orAsJob(name, parts, async (asked, response) => {
       const { caller, signal } = asked;
       const { accountId } = caller;
-      // Safe: the route's schema is the one of this message.
+      // Safe: the route has checked the body with the schema of this call.
       const parameters = asked.body as ContentRequest;
       const task = { ...(await admit(parts, asked)), parameters };
       const limits = { deadlineMs: TASK_RUN_MS_MAX, signal };

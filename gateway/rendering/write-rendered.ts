@@ -8,8 +8,8 @@ import { writeAnswer } from "../http/write-answer.ts";
 
 export const OF_ONE_CALL = ["element_not_found", "json_not_extracted"] as const;
 /**
- * Error names for failures of the target or the browser: codes from 5000 to 6999, as in the public API. Other errors
- * with status 422 belong to git.
+ * Error names for failures of the target or the browser that any call can have: codes from 5000 to 6999, as in the
+ * public API. Other errors with status 422 belong to git.
  */
 const TARGET_FAILURES = Object.keys(ERRORS).filter((name): name is ErrorCode => {
   const { status, code } = ERRORS[name as ErrorCode];

@@ -8,7 +8,7 @@ import type { RepoAddress } from "../../schemas/repositories/repo.ts";
 
 export class RepoFinder {
   readonly #actors: ActorClient;
-  /** The one found last is the last. */
+  /** Repository ids by name. The id that was found longest ago is first. */
   readonly #ids = new Map<string, string>();
 
   constructor(actors: ActorClient) {

@@ -54,12 +54,12 @@ export interface CreatedRepo extends RepoEntry {
 interface NewContent {
   refs: [string, string][];
   packs: KeptPack[];
-  /** The depth of its directory tree. */
+  /** The greatest depth that the directory tree can have. */
   treeDepth: number;
 }
 
 export interface MintedToken extends RepoToken {
-  /** Shown this once. */
+  /** The token as text. Only this response contains it. */
   plaintext: string;
 }
 
@@ -186,7 +186,7 @@ export class Repositories {
     });
   }
 
-  /** Once more is no fault. */
+  /** Deletes a repository. A repetition succeeds. */
   async delete({ accountId, namespace: space, name }: RepoAddress): Promise<{ id: string }> {
     const key = namespaceKey(accountId, space);
     const released = await this.parts.actors.call(namespace, key, "release", { name });

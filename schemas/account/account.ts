@@ -107,10 +107,10 @@ export const account = defineContract({
     setRoles: { input: z.object({ id: Id, roles: Roles, by: MemberChanger }), reply: Nothing },
     /**
      * Removes a member or an invitation. Refuses as `conflict` to remove the last Super Administrator. `setRoles`
-     * refuses in the same way to take this role from them.
+     * refuses in the same way to take this role from the last one.
      */
     removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
-    /** Sent by the account's members. */
+    /** Sent by a gateway: repeats the live update about members. */
     tellAgain,
     /** Returns an invitation to the holder of its secret. `not_found` if it is unknown, used or expired. */
     getInvitation: {
@@ -151,7 +151,7 @@ export const account = defineContract({
     admitRendering: {
       input: z.object({
         limitMs: z.int().min(0),
-        /** Browser time that the caller has used but not reported yet. */
+        /** Browser time of this account that the calling worker has used but not reported yet. */
         untoldMs: z.int().min(0).optional(),
       }),
       reply: z.object({ usedMs: z.int().min(0) }),

@@ -52,8 +52,8 @@ export const apiToken = defineContract({
       }),
     },
     /**
-     * Replaces the permissions or the secret of an issued token. Absent fields keep their values, except the two
-     * times, which are always replaced together.
+     * Replaces `opens`, the secret, or both of an issued token. A new `opens` replaces all its fields: an absent time
+     * or `isDisabled` is removed.
      */
     change: {
       input: z.object({

@@ -17,7 +17,7 @@ const Administrators = z.object({ administrators: z.array(Administrator).max(ADM
 export const installation = defineContract({
   kind: "installation",
   messages: {
-    /** Null until somebody claimed it. */
+    /** Returns the account of the first start; null until a process has claimed it. */
     get: { input: z.object({}), reply: z.object({ accountId: Id.nullable() }) },
     /**
      * Claims the first account. Only the first claim has an effect. Every claim returns the account of the first

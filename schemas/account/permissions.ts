@@ -1,7 +1,7 @@
 /** The permissions, in one list for the permission groups of API tokens and the scopes of OAuth access tokens. */
 import { z } from "zod";
 
-/** Id → the name people see. */
+/** The permissions: each id with the name that people see. */
 export const PERMISSIONS = {
   "browser-rendering.read": "Browser Rendering Read",
   "browser-rendering.write": "Browser Rendering Write",

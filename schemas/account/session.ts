@@ -45,13 +45,16 @@ export const session = defineContract({
       input: z.object({ userId: Id }),
       reply: z.object({ authenticatedAt: EpochMs, expiresAt: EpochMs }),
     },
-    /** Stores a sign-out that the person must confirm. If nobody is signed in, it stores nothing. */
+    /**
+     * Stores a sign-out that the person must confirm. Without `logout`, removes the stored sign-out. If the session
+     * has ended, it changes nothing.
+     */
     awaitLogout: { input: Secret.extend({ logout: PendingLogout.optional() }), reply: Nothing },
     /** Ends the session permanently. Repeating the call changes nothing. */
     end: { input: Nothing, reply: Nothing },
     /** Sent by the actor `user` after a password change, or past the limit of sessions. Ends the session. */
     signedOut: { input: Nothing },
-    /** Reminder. */
+    /** Reminder: ends the session when its lifetime is over. */
     expire: { input: Nothing },
   },
 });

@@ -48,9 +48,9 @@ export const user = defineContract({
       reply: z.object({ id: Id, passwordHash: PasswordHash, passwordVersion: PasswordVersion }),
     },
     /**
-     * Replaces the hash of the password. Refuses as `conflict` if the password was changed since `before` was read.
-     * Ends all sessions except `keep` by mail, and replies with their ids. If `ends` is absent, the password is the
-     * same but was hashed again, and no session ends.
+     * Replaces the hash of the password. Refuses as `conflict` if the hash is no longer `before`. Ends all sessions
+     * except `ends.keep` by mail to their actors, and replies with their ids. If `ends` is absent, the password is
+     * the same but was hashed again, and no session ends.
      */
     setPassword: {
       input: z.object({
@@ -75,7 +75,7 @@ export const user = defineContract({
       input: z.object({ userId: Id }),
       reply: z.object({ sessionIds: z.array(Id).max(SESSIONS_PER_USER_MAX) }),
     },
-    /** Sent by a session. */
+    /** Sent by a session when it has ended. */
     sessionEnded: { input: SessionOfUser },
   },
 });

@@ -1,8 +1,8 @@
 /**
- * Messages of an agent's inbox. It stores verified events before their sender receives 202, and delivers them to the
- * agent one after the other. The key is the agent's key (`agentKey`). The mail `agent.deliver` notifies the agent's
- * host that there are deliveries. The host requests them with `current`, reports the results with `settle`, and
- * repeats this until none is left.
+ * Messages of an agent's inbox, the actor that stores verified events before their sender receives 202, and delivers
+ * them to the agent one after the other. The key is the agent's key (`agentKey`). With `agent.deliver`, the inbox
+ * notifies the agent's host that there are deliveries. The host requests them with `current`, reports the results
+ * with `settle`, and repeats this until none is left.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -43,7 +43,7 @@ export const Delivery = z.object({
   lastAttemptAt: EpochMs.optional(),
   /** Due time of an event that waits for its next attempt. */
   nextAttemptAt: EpochMs.optional(),
-  /** Times it was replayed. */
+  /** How often the event was replayed. */
   replays: z.int().min(0),
   /** Status of the agent's response to the last attempt. */
   answerStatus: z.int().optional(),
@@ -62,7 +62,7 @@ const Delivered = DeliveryOutcome.extend({
   /** `id` and `attempt` of the AgentDelivery. */
   id: z.string(),
   attempt: z.int().min(1),
-  /** Outcomes of the later events of the same round that were begun, in order. */
+  /** Outcomes of the events after this one in the same round, in order, up to the last one that the host began. */
   next: z
     .array(DeliveryOutcome)
     .max(DELIVERIES_TOGETHER_MAX - 1)
@@ -77,7 +77,10 @@ export const ReceivedEvent = z.object({
   /** The request that `onRequest` gets. */
   request: AppRequest,
   bodyBytes: z.int().min(0),
-  /** How long and how many events the log keeps, according to the app's current configuration. */
+  /**
+   * For how many days the log keeps events, and how many events at most, according to the app's current
+   * configuration.
+   */
   keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
 });
 export type ReceivedEvent = z.infer<typeof ReceivedEvent>;
@@ -105,8 +108,8 @@ export const agentInbox = defineContract({
     happened: { input: ReceivedEvent },
     /**
      * Returns the events that the agent's host must deliver now. The host starts them in order, each after a 2xx
-     * response to the previous one. The host gets events again that it has not started. The list stays the same until
-     * the first event is settled. It is empty if none is due.
+     * response to the previous one. A later call returns the events again that the host did not start this time. The
+     * list stays the same until the first event is settled. It is empty if none is due.
      */
     current: {
       input: Nothing,
@@ -118,8 +121,8 @@ export const agentInbox = defineContract({
     },
     /**
      * The agent's host reports the results of a round. A repeated or late report does no harm. A 2xx status counts as
-     * delivered; for any other result, the event is attempted again. The results are durable when the call is
-     * answered.
+     * delivered; for any other result, the event is attempted again until its attempts are used up. The results are
+     * durable when the call is answered.
      */
     settle: {
       input: Delivered.extend({
@@ -129,14 +132,14 @@ export const agentInbox = defineContract({
          */
         takesNext: z.boolean().optional(),
       }),
-      /** True where it is to ask. */
+      /** True if another event waits and the host must request it with `current`. False without `takesNext`. */
       reply: z.object({ hasNext: z.boolean() }),
     },
     /** The same report as a send, if the call got no reply. */
     delivered: { input: Delivered },
     /**
      * Delivers events from the log again, except waiting ones. They are delivered in the order of arrival, before
-     * later events.
+     * waiting events that arrived later.
      */
     replay: {
       input: z.object({
@@ -159,7 +162,7 @@ export const agentInbox = defineContract({
       }),
       reply: z.object({
         deliveries: z.array(Delivery),
-        /** There is more below this. */
+        /** Number to pass as `before` for the next entries. Absent at the end of the log. */
         before: z.int().min(1).optional(),
         waiting: z.int().min(0),
       }),

@@ -1,12 +1,15 @@
 /**
- * Messages of an agent's host to the gateways that hold its sockets. They are core messages with answers, so that
- * order and loss are known.
+ * Messages from the host of an agent to the gateways that hold the agent's sockets. Each is a core NATS request with
+ * a reply, so that the host keeps their order and notices a loss.
  */
 import { z } from "zod";
 import { Frame } from "./agent.ts";
 import { CLOSE_CODES, CLOSE_REASON_BYTES_MAX, isCloseCode, isCloseReason } from "./close-codes.ts";
 
-/** A single token of a subject. The pattern is strict because processes of apps send these names. */
+/**
+ * A gateway's name, which is one part of a NATS subject. The pattern is strict because processes of apps send these
+ * names.
+ */
 export const GatewayName = z.string().regex(/^[\w-]{1,64}$/);
 
 /** Core subject of one gateway process. If it has no subscriber, the gateway's sockets are gone. */
@@ -52,6 +55,6 @@ export const SocketBatch = z.object({
 });
 export type SocketBatch = z.infer<typeof SocketBatch>;
 
-/** `gone` has the numbers of sockets of this agent that the gateway does not have. */
+/** `gone` has the numbers of the sockets in the batch's `to` lists that the gateway does not have for this agent. */
 export const SocketBatchAnswer = z.object({ gone: z.array(z.int()) });
 export type SocketBatchAnswer = z.infer<typeof SocketBatchAnswer>;

@@ -43,7 +43,7 @@ export const AgentDelivery = z.object({
   id: z.string(),
   /** The request for the agent's `onRequest`. */
   request: AppRequest,
-  /** Counts its tries from 1. */
+  /** Number of this attempt, from 1. */
   attempt: z.int().min(1),
 });
 export type AgentDelivery = z.infer<typeof AgentDelivery>;
@@ -51,7 +51,7 @@ export type AgentDelivery = z.infer<typeof AgentDelivery>;
 export const agent = defineContract({
   kind: "agent",
   messages: {
-    /** To `onRequest`. */
+    /** Sends a request to the agent's `onRequest`. */
     request: { input: AppRequest, reply: AppAnswer },
     /**
      * Calls a public method. For a call from a stub, arguments and result are in V8's serialization, encoded in
@@ -136,7 +136,10 @@ export const agent = defineContract({
 export const agentAlarm = defineContract({
   kind: "agent-alarm",
   messages: {
-    /** `at` is absent if no timer is due. An unneeded alarm does no harm. */
+    /**
+     * Sets the alarm to the time of the agent's next timer. Without `at`, cancels the alarm. An unneeded alarm does
+     * no harm.
+     */
     set: { input: z.object({ at: EpochMs.optional() }), reply: Nothing },
     /**
      * Reports that the agent handled the alarm for this time. If work remains, the agent has set the alarm again
@@ -155,8 +158,8 @@ export const EntryRequest = AppRequest.extend({
   permit: z
     .object({
       /**
-       * A host sends the name of its run to this subject. The reply is `permitted`, or another text if the run is not
-       * permitted.
+       * A host sends a random id of its run to this subject. The reply is `permitted`, or another text if the run is
+       * not permitted.
        */
       subject: z.string(),
     })

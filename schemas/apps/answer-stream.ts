@@ -8,7 +8,7 @@ import { InlineBody } from "./app-exchange.ts";
 /** A repeated request returns the same part, because the first request or reply may have been lost. */
 export const StreamQuestion = z.object({
   stream: z.string(),
-  /** Counts from 1. */
+  /** Number of the requested part, from 1. */
   part: z.int().min(1),
   /** The reader has left. */
   isLeft: z.literal(true).optional(),

@@ -105,7 +105,8 @@ const REPO_EVENT_TYPES = [
 ] as const;
 
 /**
- * Sends events of the account's repositories to agents. The events of one repository go to the agent with its name.
+ * Sends events of the account's repositories to agents. The events of one repository go to the agent that is named
+ * after it.
  */
 export const EventRule = z.strictObject({
   source: z.literal("artifacts"),
@@ -150,7 +151,10 @@ export const AppConfig = z.strictObject({
 });
 export type AppConfig = z.infer<typeof AppConfig>;
 
-/** A configuration that is being deployed. A stored configuration may be older than one of these checks. */
+/**
+ * A configuration that is being deployed. AppConfig omits these checks, because a stored configuration may have been
+ * accepted before they existed.
+ */
 export const NewAppConfig = AppConfig.superRefine(checkNames);
 
 interface Names {

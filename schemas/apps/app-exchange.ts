@@ -7,7 +7,7 @@ export const InlineBody = z.union([
 ]);
 export type InlineBody = z.infer<typeof InlineBody>;
 
-/** A small body is part of the message. A larger body is in a blob, which its reader deletes. */
+/** A small body is part of the message. A larger body is in a blob; who deletes the blob depends on the message. */
 export const Body = z.union([...InlineBody.options, z.object({ blob: z.string() })]);
 export type Body = z.infer<typeof Body>;
 

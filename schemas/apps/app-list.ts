@@ -17,7 +17,7 @@ const Nothing = z.object({});
 export const appList = defineContract({
   kind: "app-list",
   messages: {
-    /** Refuses past APPS_MAX. */
+    /** Adds an app to the list before its first deploy or secret. Refuses with `limit_reached` past APPS_MAX. */
     admit: { input: z.object({ name: AppName }), reply: Nothing },
     removed: { input: z.object({ name: AppName }) },
     changed: {

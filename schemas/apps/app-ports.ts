@@ -30,8 +30,9 @@ export const appPorts = defineContract({
   kind: "app-ports",
   messages: {
     /**
-     * Returns the app's port, or assigns one that is not in `taken`, because other programs use those. Refuses with
-     * `limit_reached` if every port of the range is assigned or taken.
+     * Returns the app's port. Assigns a new port if the app has none, or if its port is outside the range or in
+     * `taken`, the ports that other programs use. Refuses with `limit_reached` if every port of the range is assigned
+     * or taken.
      */
     assign: {
       input: z.object({
@@ -44,7 +45,7 @@ export const appPorts = defineContract({
       }),
       reply: AppPort.extend({ isNew: z.boolean() }),
     },
-    /** Frees the port of an app, because all data of the app was deleted. */
+    /** Frees the port of an app, because all data of the app was deleted or its first deploy was refused. */
     released: { input: z.object({ accountId: Id, app: AppName }) },
     list: { input: z.object({}), reply: z.object({ ports: z.array(AppPort) }) },
   },

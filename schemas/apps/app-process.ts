@@ -11,7 +11,7 @@ import type { AppAnswer, AppRequest } from "./app-exchange.ts";
 import type { AgentAddress } from "./app-names.ts";
 import type { TokenIdentity } from "./app-token.ts";
 
-/** First of all. */
+/** The first message to a process. */
 export interface StartProcess {
   type: "start";
   /** The bundle's file, below a folder that the process may read. */
@@ -31,7 +31,7 @@ export interface StartProcess {
     answerBytes: number;
     turnMs: number;
     workMs: number;
-    /** Time after which the next of several deliveries that arrived together starts only when a record is stored. */
+    /** Time after which deliveries that arrived together no longer share a record. */
     togetherMs: number;
   };
 }
@@ -72,7 +72,7 @@ export type TurnInput =
   | { type: "query"; sql: string };
 
 export type ProcessRequest = Omit<AppRequest, "body"> & { body?: Uint8Array | undefined };
-/** `rest` is set by the host alone. */
+/** An answer as the process sends or receives it. Only the host sets `rest`. */
 export type ProcessAnswer = Omit<AppAnswer, "body"> & {
   body?: Uint8Array | undefined;
   /** Number of a stream of this process that has the rest of the body, after `body`. */
@@ -136,13 +136,13 @@ export type ToProcess =
   /** Calls `fetch` of the default export. With `isUpgrade`, the app may accept the upgrade. */
   | { type: "entry"; turn: number; request: ProcessRequest; isUpgrade: boolean }
   | { type: "committed"; agent: number; commit: number }
-  /** The next part of a stream is wanted; `isLeft`: none is any more. */
+  /** Requests the next part of a stream. With `isLeft`, the reader wants no more parts. */
   | { type: "pull"; stream: number; isLeft?: boolean }
   | { type: "done"; operation: number; result: OperationResult }
   | { type: "failed"; operation: number; error: ProcessError }
   /** Sockets of this agent that disappeared without a close frame. */
   | { type: "gone"; agent: number; gateway: string; numbers: number[] | "all" }
-  /** Closes the agent. It finishes no more turns, and the process forgets it. */
+  /** Closes the agent. The agent finishes no more turns, and the process removes it from memory. */
   | { type: "close"; agent: number }
   | { type: "ping"; number: number };
 
@@ -174,7 +174,7 @@ export type FromProcess =
        */
       wakeAt?: number | null | undefined;
     }
-  /** Actions of no commit. */
+  /** Socket actions that belong to no commit. */
   | { type: "act"; agent: number; after: number; actions: ProcessAction[] }
   | {
       type: "finished";
@@ -255,7 +255,7 @@ export type Operation =
 export type OperationResult =
   | { type: "answer"; answer: ProcessAnswer; url?: string }
   | { type: "invoked"; result: Uint8Array }
-  /** Absent if no part is ready yet. */
+  /** `part` is absent if no part is ready yet. */
   | { type: "part"; part?: StreamPart }
   /** `identity` is absent if the text is not a token or the token is no longer valid. */
   | { type: "identified"; identity?: TokenIdentity }

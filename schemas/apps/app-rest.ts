@@ -31,11 +31,11 @@ export const AppRestRequest = z.object({
    * below `/git/{accountId}` for `/git/`.
    */
   request: AppRequest,
-  /** Time after which nobody waits. */
+  /** Time after which the app's host no longer waits for the response. */
   deadlineAt: EpochMs,
 });
 export type AppRestRequest = z.infer<typeof AppRestRequest>;
 
-/** The HTTP response, also for errors. A body in a blob has a limited lifetime, and its reader deletes it. */
+/** The HTTP response, also for errors. A body in a blob expires after some minutes. */
 export const AppRestAnswer = AppAnswer;
 export type AppRestAnswer = z.infer<typeof AppRestAnswer>;

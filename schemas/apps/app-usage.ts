@@ -10,7 +10,7 @@ import { AGENT_ROOM_BYTES } from "./limits.ts";
 
 const Bytes = z.int().min(0);
 
-/** Limits of an account by the caller's settings. */
+/** Limits of one account, from the settings of the process that calls this actor. */
 export const AgentLimits = z.object({
   agents: z.int().min(1),
   /** 0 is no limit. */

@@ -81,7 +81,7 @@ export const app = defineContract({
       input: z.object({ version: z.int().min(1), reason: z.string().max(4_000) }),
       reply: Nothing,
     },
-    /** Lets an earlier version serve again that was ready. */
+    /** Lets another version serve that was ready. Defaults to the latest ready version before the serving one. */
     rollBack: { input: z.object({ version: z.int().min(1).optional() }), reply: Overview },
     putSecret: {
       input: z.object({ name: BindingName, sealed: z.string().max(SEALED_CHARS_MAX) }),

@@ -6,7 +6,10 @@
  */
 export const CLOSE_REASON_BYTES_MAX = 123;
 
-/** 1004 has no meaning; 1005, 1006 and 1015 are never sent; all others up to 2999 are reserved for the protocol. */
+/**
+ * Codes below 1015 that are not sent: 1004 has no meaning; 1005 and 1006 only exist locally. 1015 is local too, and
+ * all codes from 1016 to 2999 are reserved for the protocol.
+ */
 const NOT_SENT = new Set([1004, 1005, 1006]);
 
 /** Describes valid codes in errors. */

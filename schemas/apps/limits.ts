@@ -1,6 +1,6 @@
 /** Limits of apps, agents and webhooks that clients see or several folders share. */
 
-/** Limits of one account. */
+/** Limit of the apps of one account. */
 export const APPS_MAX = 500;
 /**
  * Default and maximum number of ports for apps on a single machine. Each port takes two descriptors of the gateway.
@@ -52,12 +52,15 @@ export const AGENT_DATABASE_BYTES_MAX = 64 * 1024 * 1024;
  * image is stored; an image above this limit is stored as a blob.
  */
 export const AGENT_RECORD_BYTES_MAX = 900_000;
-/** Limits of requests and answers of apps. They are held in memory as a whole. */
+/**
+ * Limits of the body of a request to an app, and of an answer that is not streamed. Each is held in memory as a
+ * whole.
+ */
 export const APP_REQUEST_BYTES_MAX = 10_000_000;
 export const APP_ANSWER_BYTES_MAX = 10_000_000;
-/** Limit of the answers that one process is still writing. */
+/** Limit of the streamed answers that one process writes at the same time. */
 export const APP_STREAMS_MAX = 1_000;
-/** Bytes of one part of a streamed answer. The parts of APP_STREAMS_MAX answers stay within APP_HELD_BYTES_MAX. */
+/** Limit of one part of a streamed answer. The parts of APP_STREAMS_MAX answers stay within APP_HELD_BYTES_MAX. */
 export const APP_STREAM_PART_BYTES_MAX = 64 * 1024;
 /** How long a host holds a request for the next part before it replies that none is ready. */
 export const APP_STREAM_WAIT_MS = 10_000;
@@ -74,7 +77,10 @@ export const AGENT_CPU_MS_MAX = 10_000;
  * attempt has failed.
  */
 export const AGENT_WORK_MS_MAX = 15 * 60_000;
-/** Limit of the turns that wait for one agent. Further callers get `busy`. */
+/**
+ * Limit of the turns that run or wait in one agent, and of the requests that run in one app's entry. Further callers
+ * get `busy`.
+ */
 export const AGENT_TURNS_MAX = 1_000;
 /** An agent that has received no message for this time is unloaded from memory. */
 export const AGENT_IDLE_MS = 60_000;
@@ -95,7 +101,9 @@ export const APP_HEAP_MB_MAX = 256;
 export const APP_RESIDENT_MB_MAX = 768;
 /** Limit of the app processes on one host, at about 50 MB each. */
 export const APP_PROCESSES_MAX = 100;
-/** How long a gateway caches an app. A notification of a change ends it earlier. */
+/**
+ * How long gateways and app hosts cache the serving version of an app. A notification of a change ends this earlier.
+ */
 export const APP_SERVING_KEPT_MS = 5_000;
 /** Limit of the characters of a token that an app looks up. Valid tokens have 79 characters. */
 export const APP_TOKEN_CHARS_MAX = 1_024;
@@ -120,7 +128,7 @@ export const APP_ERROR_NAME_CHARS_MAX = 100;
  */
 export const CONNECTION_TAGS_MAX = 9;
 export const CONNECTION_TAG_CHARS_MAX = 256;
-/** Sockets of one agent. */
+/** Limit of the sockets of one agent. */
 export const AGENT_CONNECTIONS_MAX = 10_000;
 /** Timers, queued calls and tables in one response about an agent, each. */
 export const AGENT_LISTED_MAX = 100;
@@ -200,8 +208,8 @@ export const OUTGOING_WAITING_MAX = 1_000;
 /** Limit of the pause that a receiver can request with Retry-After. */
 export const OUTGOING_RETRY_AFTER_MS_MAX = 86_400_000;
 /**
- * A webhook fails at this age, even if its endpoint's breaker was open all the time. The age is twice the time of all
- * attempts.
+ * A webhook that is deferred by its endpoint's open breaker fails at this age. The age is more than twice the time of
+ * all attempts.
  */
 export const OUTGOING_AGE_MS_MAX = 3 * 86_400_000;
 /** Limit of the characters of a response that are stored. */

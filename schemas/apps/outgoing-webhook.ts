@@ -59,7 +59,7 @@ export type OutgoingStatus = z.infer<typeof OutgoingStatus>;
 export const OutgoingTry = z.object({
   at: EpochMs,
   durationMs: z.int().min(0),
-  /** Absent where no answer came. */
+  /** Status of the response. Absent if no response arrived. */
   status: z.int().optional(),
   error: z.string().max(DELIVERY_ERROR_CHARS_MAX).optional(),
   /** The first characters of the answer. */
@@ -69,7 +69,7 @@ export type OutgoingTry = z.infer<typeof OutgoingTry>;
 
 export const OutgoingWebhook = z.object({
   number: z.int().min(1),
-  /** `webhook-id` of all its tries. */
+  /** The `webhook-id` header of all attempts. */
   id: z.string(),
   url: z.string(),
   status: OutgoingStatus,
@@ -79,7 +79,7 @@ export const OutgoingWebhook = z.object({
   attempts: z.int().min(0),
   lastTry: OutgoingTry.optional(),
   nextAttemptAt: EpochMs.optional(),
-  /** Times it was sent again by hand. */
+  /** How often a user had the webhook sent again. */
   resends: z.int().min(0),
 });
 export type OutgoingWebhook = z.infer<typeof OutgoingWebhook>;
@@ -171,7 +171,10 @@ export const outgoingWebhook = defineContract({
   },
 });
 
-/** Tasks of the worker that posts webhooks and removes payloads that no log refers to. The key is the agent's key. */
+/**
+ * Tasks of the worker that posts webhooks, and removes payloads and event bodies that no log refers to. The key is
+ * the agent's key, or the account's id for webhooks of rendering jobs.
+ */
 export const webhookPost = defineTasks({
   kind: "webhook-post",
   lanes: ["post", "purge"],

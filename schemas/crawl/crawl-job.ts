@@ -141,7 +141,7 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     reason: Reason.optional(),
     browserMs: z.int().min(0),
   }),
-  /** The page redirects to `to`. The job requests this address in a turn of its host. */
+  /** The page redirects to `to`. If the job follows the redirect, it requests this address in a turn of its host. */
   z.object({
     kind: z.literal("redirected"),
     index: Index,
@@ -221,8 +221,8 @@ export const crawlJob = defineContract({
     /** Returns the summary. A job of another account is unknown. */
     get: { input: Asker, reply: CrawlSummary },
     /**
-     * Lists records without their bodies. Without a status they are in discovery order. With a status, records that
-     * settle during the listing come after the others.
+     * Lists records without their bodies. Without a status, or with `queued`, they are in discovery order. With
+     * another status, records that settle during the listing come after the others.
      */
     list: {
       input: z.object({
@@ -250,7 +250,8 @@ export const crawlJob = defineContract({
       }),
     },
     /**
-     * From a site: the content of its robots.txt. `refusal` is present where the content signal forbids the crawl.
+     * From a site: its robots.txt is known, with these sitemaps. `refusal` is present where the content signal
+     * forbids the crawl.
      */
     robotsLearned: {
       input: z.object({
@@ -262,7 +263,7 @@ export const crawlJob = defineContract({
         refusal: Reason.optional(),
       }),
     },
-    /** From a site that cannot accept this job because it has too many jobs. The job must ask again later. */
+    /** From a site that cannot accept this job because the site has too many. The job must ask again later. */
     siteFull: { input: z.object({ host: z.string().min(1) }) },
     /** From a worker: outcomes of a turn's pages, while they arrive. */
     turnReported: {

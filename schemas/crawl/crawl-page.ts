@@ -17,15 +17,15 @@ export const TurnRequest = z.discriminatedUnion("type", [
     /** The attempt, from 1. */
     attempt: z.int().min(1),
     /**
-     * Another page may have ended the browser of the last attempt. So this page is the only request of its turn and
-     * has a browser of its own.
+     * The turn or the browser of the last attempt broke off, perhaps because of another page. So this page is the
+     * only request of its turn and has a browser of its own.
      */
     alone: z.literal(true).optional(),
   }),
   z.object({
     type: z.literal("sitemap"),
     url: Url,
-    /** Levels of indexes above the sitemap: 0 for a file that robots.txt names. */
+    /** Levels of indexes and redirects above the sitemap: 0 for a file that robots.txt names. */
     nesting: z.int().min(0),
     attempt: z.int().min(1),
   }),

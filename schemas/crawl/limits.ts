@@ -50,8 +50,8 @@ export const HOST_REQUESTS_IN_FLIGHT_MAX = 8;
  */
 export const TURN_REQUESTS_MAX = 256;
 /**
- * Time after which a turn that has not begun is overdue: its worker must be busy or dead. The site then grants
- * another turn in addition.
+ * A turn that has not begun this long after its earliest start is overdue: its worker must be busy or dead. The site
+ * then grants another turn in addition.
  */
 export const TURN_OVERDUE_MS = 1_000;
 /**
@@ -75,7 +75,7 @@ export const TURN_LATE_MS = 1_000;
  */
 export const SITE_FULL_RETRY_MS = 60_000;
 export const SITES_FULL_MAX = 100;
-/** Characters of sitemaps in the messages of one transition. */
+/** Maximum characters of sitemap addresses in the messages of one transition. */
 export const SITE_TELL_CHARS_MAX = 200_000;
 /** Running crawls of one account. A crawl waits for its sites most of the time and costs a node little memory. */
 export const CRAWLS_RUNNING_MAX = 100;

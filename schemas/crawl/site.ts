@@ -67,8 +67,9 @@ export const site = defineContract({
   live: z.object({}),
   messages: {
     /**
-     * Returns whether robots.txt allows a crawl that starts at this host. If the file is unknown, the site fetches it
-     * and publishes a live message when it has the file. Then the caller must call again.
+     * Returns whether the content signal in robots.txt allows a crawl that starts at this host. If the file is
+     * unknown, the site fetches it and publishes a live message when it has the file. Then the caller must call
+     * again.
      */
     consult: {
       input: z.object({ scheme: Scheme, intent: CrawlIntent }),
@@ -149,8 +150,8 @@ export const site = defineContract({
       reply: z.object({ verdicts: z.array(PageVerdict).optional() }),
     },
     /**
-     * Creates a turn for one redirected robots.txt request at this host. The worker makes its id; the turn goes ahead
-     * of all others.
+     * Creates a turn for one redirected robots.txt request at this host, ahead of all others. The worker makes the
+     * turn's id. If too many such turns are open, none is created, and `begin` replies `gone`.
      */
     visit: { input: z.object({ turn: Id }), reply: z.object({}) },
     /**
@@ -185,8 +186,8 @@ export const site = defineContract({
     },
     robotsFetched: { input: z.object({ scheme: Scheme, turn: Id, outcome: RobotsOutcome }) },
     /**
-     * The next request of the fetch is too far in the future for a worker to wait. The fetch continues in another
-     * turn.
+     * The next request of the fetch is too far in the future for a worker to wait, or a host asked for a pause. The
+     * fetch continues in another turn.
      */
     robotsPaused: {
       input: z.object({

@@ -13,8 +13,8 @@ const URI_CHARACTERS = /^[A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]+$/;
 
 /**
  * Checks a redirect URI (RFC 6749 section 3.1.2, RFC 8252 sections 7 and 8.4). It must have https, http on a loopback
- * address, or a custom scheme of an app. Only clients without a secret may use a custom scheme. It must contain a
- * dot, as a reversed domain name does.
+ * address, or a custom scheme of an app. Only clients without a secret may use a custom scheme. The scheme must
+ * contain a dot, as a reversed domain name does.
  */
 export function redirectUriFault(uri: string, { isPublic }: { isPublic: boolean }) {
   const fault = commonFault(uri);
@@ -65,7 +65,7 @@ export function clientUriFault(uri: string) {
     : "Expected a host with a full domain name, such as app.example.com";
 }
 
-/** RFC 6454 section 6.2. */
+/** Checks a web origin (RFC 6454 section 6.2). */
 export function originFault(origin: string) {
   if (!URI_CHARACTERS.test(origin) || !URL.canParse(origin)) return expectedOrigin;
   if (!origin.startsWith("https://") && !LOOPBACK_ORIGIN.test(origin)) return expectedOrigin;

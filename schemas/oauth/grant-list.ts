@@ -44,15 +44,15 @@ export const grantList = defineContract({
       }),
     },
     /**
-     * Withdraws the consent for the client, and revokes the client's grants by mail. Replies with the ids of these
-     * grants.
+     * Withdraws the consent for the client, and revokes the client's grants by mail to their actors. Replies with the
+     * ids of these grants.
      */
     revokeClient: { input: Client, reply: z.object({ grantIds: z.array(Id) }) },
     /** Records an open grant. After this, revoking the client also ends this grant. */
     addGrant: { input: Grant, reply: Nothing },
     /** Sent by a new grant, so that it is recorded even if the gateway that opened it died before `addGrant`. */
     grantOpened: { input: Grant },
-    /** Sent by a grant. */
+    /** Sent by a grant when it has ended. */
     grantEnded: { input: Grant },
   },
 });

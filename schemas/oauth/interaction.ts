@@ -30,7 +30,7 @@ export const interaction = defineContract({
     /** Returns the request. Refuses as `not_found` if it has ended, or began in another browser. */
     get: { input: Browser, reply: z.object({ record: InteractionRecord }) },
     end: { input: Nothing, reply: Nothing },
-    /** Reminder. */
+    /** Reminder: deletes the request when its time is over. */
     expire: { input: Nothing },
   },
 });

@@ -31,7 +31,7 @@ export const CLIENTS_PER_PAGE = 50;
  * oldest grant ends.
  */
 export const GRANTS_PER_CLIENT_MAX = 50;
-/** Accounts one grant may open. */
+/** Limits the accounts to which one grant gives access. */
 export const ACCOUNTS_PER_GRANT_MAX = 100;
 /** Time for which a new key is published before it signs, because clients cache the key set. */
 export const KEY_LEAD_MS = 86_400_000;

@@ -12,7 +12,7 @@ export const oauthClientList = defineContract({
   messages: {
     /** Reserves a place in the list before a client is created. Refuses past the account's limit. */
     reserve: { input: Client, reply: Nothing },
-    /** Sent by a client. */
+    /** `created` and `removed` are sent by the actor of the client. */
     created: { input: Client },
     removed: { input: Client },
     /**

@@ -80,7 +80,7 @@ const required = {
   tokenEndpointAuthMethod: AuthMethod,
 };
 
-/** Fields that may be empty. */
+/** Lists that may be empty. */
 const lists = {
   postLogoutRedirectUris: distinct(RedirectUri, { min: 0, max: CLIENT_URIS_MAX }),
   optionalScopes: distinct(Scope, { min: 0, max: ALL_SCOPES.length }),

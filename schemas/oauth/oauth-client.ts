@@ -38,12 +38,12 @@ export const SecretEntry = z.object({
   id: Id,
   lastFour: z.string().length(4),
   createdAt: EpochMs,
-  /** To within SECRET_USED_EVERY_MS. */
+  /** Time of the last use, with a precision of SECRET_USED_EVERY_MS. */
   lastUsedAt: EpochMs.optional(),
 });
 export type SecretEntry = z.infer<typeof SecretEntry>;
 
-/** A client as it is shown. */
+/** A client in the form in which it is shown to people and programs, without the hashes of its secrets. */
 export const ClientEntry = Registration.extend({
   accountId: Id,
   visibility: Visibility,
@@ -52,7 +52,7 @@ export const ClientEntry = Registration.extend({
   secrets: z.array(SecretEntry).max(CLIENT_SECRETS_MAX),
   createdAt: EpochMs,
   updatedAt: EpochMs,
-  /** When it became public. */
+  /** Time at which the client became public. */
   promotedAt: EpochMs.optional(),
 });
 export type ClientEntry = z.infer<typeof ClientEntry>;
@@ -107,7 +107,10 @@ export const NewSecret = z.object({
   lastFour: z.string().length(4),
 });
 
-/** `pollMs` is the longest pause between two DNS lookups of a domain. After `windowMs` the lookups stop. */
+/**
+ * `pollMs` is the longest pause between two DNS lookups of a domain that is not verified yet. After `windowMs` these
+ * lookups stop.
+ */
 export const DomainPace = z.object({ pollMs: z.int().min(1), windowMs: z.int().min(1) });
 
 /** Result of a lookup: the text was found, was missing, or the lookup failed. */
@@ -149,7 +152,7 @@ export const oauthClient = defineContract({
     },
     /** Adds a new secret. The present secret stays valid too. */
     addSecret: { input: Change.extend({ secret: NewSecret }), reply: Nothing },
-    /** Removes the older of two. */
+    /** Removes the older one of the client's two secrets. */
     removeOldSecret: { input: Change, reply: Nothing },
     /** Deletes the client. Its grants become invalid immediately. The change log stays for AUDIT_KEPT_MS. */
     remove: { input: Change, reply: Nothing },
@@ -175,7 +178,8 @@ export const oauthClient = defineContract({
       }),
     },
     /**
-     * Sent by the authorization server when a secret was used, at most once in SECRET_USED_EVERY_MS for each secret.
+     * Sent by the authorization server when a secret was used and its stored last use is at least
+     * SECRET_USED_EVERY_MS old.
      */
     secretUsed: { input: z.object({ secretId: Id }) },
 
@@ -189,7 +193,9 @@ export const oauthClient = defineContract({
         answer: z.string().max(DNS_ANSWER_CHARS_MAX),
       }),
     },
-    /** Reminders. */
+    /**
+     * Reminders: `checkDomain` starts the next DNS lookup, and `forget` deletes a removed client with its change log.
+     */
     checkDomain: { input: Nothing },
     forget: { input: Nothing },
   },

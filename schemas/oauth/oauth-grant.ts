@@ -14,7 +14,7 @@ export const TOKEN_RECORD_BYTES_MAX = 8 * 1024;
 
 const Scopes = z.array(Scope).max(ALL_SCOPES.length);
 
-/** The decision of the person. */
+/** The person's decision about a client: the allowed scopes, the declined scopes and the accounts. */
 export const Consent = z.object({
   scopes: Scopes,
   /** Requested scopes that the person declined. */
@@ -26,7 +26,7 @@ export type Consent = z.infer<typeof Consent>;
 export const GrantEntry = Consent.extend({
   clientId: Id,
   userId: Id,
-  /** Finds the user. */
+  /** The user's e-mail address, which is the key of the user's actor. */
   email: Email,
   createdAt: EpochMs,
   expiresAt: EpochMs,
@@ -52,7 +52,10 @@ export type TokenKind = z.infer<typeof TokenKind>;
 
 const Hash = z.object({ hash: Sha256.meta({ secret: true }) });
 const Nothing = z.object({});
-/** `reused`: the code or token had been used before, and the grant is now revoked. */
+/**
+ * `reused`: the code had been used before, or the refresh token longer ago than REFRESH_GRACE_MS. The grant is now
+ * revoked.
+ */
 const Outcome = z.object({ outcome: z.enum(["issued", "reused"]) });
 
 export const oauthGrant = defineContract({
@@ -64,7 +67,8 @@ export const oauthGrant = defineContract({
       reply: Nothing,
     },
     /**
-     * Returns the grant. This call and the calls below refuse as `not_found` if the grant was revoked or has expired.
+     * Returns the grant. This call, `find`, `redeem` and `refresh` refuse as `not_found` if the grant was revoked or
+     * has expired.
      */
     get: { input: Nothing, reply: GrantEntry },
     /**
@@ -79,8 +83,8 @@ export const oauthGrant = defineContract({
       }),
     },
     /**
-     * Issues tokens for the code, only once. If the code is used a second time, the tokens of the first use are
-     * revoked.
+     * Issues tokens for the code, only once. A second use of the code revokes the grant, with the tokens of the first
+     * use.
      */
     redeem: {
       input: z.object({
@@ -102,13 +106,15 @@ export const oauthGrant = defineContract({
     revokeAccess: { input: Hash, reply: Nothing },
     /** Ends the grant permanently. Repeating the call changes nothing. */
     revoke: { input: Nothing, reply: Nothing },
-    /** Also of a grant that is gone. */
+    /** Works for a grant that has ended, too. */
     tellAgain,
     /** Sent by the person's grant list after the person revoked the client. */
     consentWithdrawn: { input: Nothing },
-    /** Reminder. */
+    /** Reminder: ends the grant when its last token has expired. */
     expire: { input: Nothing },
   },
-  /** Published after each revoked token, and when the grant ends. */
+  /**
+   * Published after an access token is revoked (`revoked`) and when the grant ends (`ended`); `tellAgain` repeats it.
+   */
   live: z.object({ change: z.enum(["revoked", "ended"]) }),
 });

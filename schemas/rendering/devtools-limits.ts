@@ -8,11 +8,11 @@ export const DEVTOOLS_SESSIONS_MAX = 3;
 /** Default time after which a session without a client ends, as in the public API. */
 export const DEVTOOLS_KEEP_ALIVE_MS = 60_000;
 export const DEVTOOLS_KEEP_ALIVE_MS_MAX = 600_000;
-/** With a shorter time, the session would end before a client can reconnect. */
+/** The minimum keep-alive time. With a shorter one, the session would end before a client can reconnect. */
 export const DEVTOOLS_KEEP_ALIVE_MS_MIN = 1_000;
 /**
- * Maximum duration of a session. A browser that runs for hours leaks memory, and a forgotten client would occupy it
- * permanently.
+ * Maximum duration of a session. A browser that runs for hours leaks memory. A client that never ends its session
+ * would occupy a browser permanently.
  */
 export const DEVTOOLS_SESSION_MS_MAX = 3_600_000;
 /**
@@ -29,7 +29,8 @@ export const DEVTOOLS_SESSIONS_PER_WORKER_MAX = 8;
 /** Maximum bytes that all pages of a session send and receive together: a hundred heavy pages. */
 export const DEVTOOLS_BYTES_MAX = 2_000_000_000;
 /**
- * Interval at which a worker reports a session and its browser time. The account may exceed its time by one interval.
+ * Interval at which a worker reports a session and its browser time. The account may exceed its limit of browser time
+ * by one interval.
  */
 export const DEVTOOLS_RENEW_MS = 10_000;
 /**
@@ -51,17 +52,20 @@ export const DEVTOOLS_STREAMS_MAX = 16;
  * intercepted request.
  */
 export const DEVTOOLS_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-/** Maximum commands of one client without a response. The worker stores an entry for each. */
+/** Maximum commands of one client that wait for a response. The worker stores an entry for each. */
 export const DEVTOOLS_COMMANDS_MAX = 10_000;
-/** Maximum pages, workers and frames to which one client is attached. A browser with this memory limit has fewer. */
+/**
+ * Maximum pages, workers and frames to which one client is attached. With the memory limit of a session, a browser
+ * has fewer.
+ */
 export const DEVTOOLS_ATTACHED_MAX = 2_000;
 /** Maximum host patterns in `guardrails.allowedDomains`, as in the public API. */
 export const DEVTOOLS_DOMAINS_MAX = 50;
-/** How long the address of a live view is valid, as in the public API. */
+/** Default time for which the address of a live view is valid, as in the public API. */
 export const LIVE_VIEW_MS = 300_000;
 export const LIVE_VIEW_MS_MAX = 3_600_000;
 export const LIVE_VIEW_MS_MIN = 1_000;
 /** Maximum valid live views of one session. A further one replaces the oldest. */
 export const LIVE_VIEWS_MAX = 20;
-/** Maximum bytes of a request body of these routes: enough for fifty host names. */
+/** Maximum bytes of the body of a request about DevTools sessions: enough for fifty host names. */
 export const SESSION_BODY_BYTES_MAX = 64 * 1024;

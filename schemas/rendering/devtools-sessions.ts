@@ -62,7 +62,7 @@ export const devtoolsSessions = defineContract({
     },
     /**
      * From the session's worker, repeatedly while the session runs. `hasEnded` is true if the session has already
-     * ended; it stays ended.
+     * ended, or is unknown; a session that has ended stays ended.
      */
     renew: { input: OfSession, reply: z.object({ hasEnded: z.boolean() }) },
     /** Records the end of a session. Only the first reason is kept. */

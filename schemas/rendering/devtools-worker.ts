@@ -1,6 +1,6 @@
 /**
  * Requests from gateways to the worker that runs a DevTools session, and their responses, as NATS core messages. If
- * no process subscribes to a session's subject, its worker is gone.
+ * no process subscribes to a session's subject, its worker is gone or the session is still starting.
  */
 import { z } from "zod";
 import { ERRORS, type ErrorCode } from "../errors.ts";
@@ -20,7 +20,7 @@ export const linkSubjects = (link: string) => ({
   toWorker: `devtools.link.${link}.worker`,
 });
 
-/** A host such as `example.com`, with at most one `*` at any position. */
+/** A pattern for host names, such as `*.example.com`: at most one `*`, at any position. */
 export const DomainPattern = z
   .string()
   .max(255)

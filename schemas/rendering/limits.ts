@@ -1,9 +1,9 @@
 /** Limits of rendering that clients see or several folders share. */
 
 /**
- * Maximum wait for resources that hang, such as images: until the load event, and while a page is printed or read,
- * then at most half of that step's timeout. Chromium itself prints when images have loaded, or after about 2 s.
- * Loading is stopped after the maximum wait.
+ * Maximum wait for resources that hang, such as images: once for the load event, and once while a page is printed or
+ * read. The second wait also takes at most half of that step's timeout. A print then stops all loading. Chromium
+ * itself prints when images have loaded, or after about 2 s.
  */
 export const LOAD_REST_MS = 10_000;
 
@@ -16,8 +16,8 @@ export const SETTLE_MS_MAX = 30_000;
  */
 export const LOAD_STALLED_MS = 2_000;
 /**
- * Timeout of one evaluation in a document. If the document does not respond in this time, it is being replaced by
- * another one or it computes.
+ * Timeout of one evaluation in a document. If the document does not respond in this time, another document is
+ * replacing it, or its scripts keep it busy.
  */
 export const LOOK_MS = 2_000;
 /**
@@ -26,11 +26,11 @@ export const LOOK_MS = 2_000;
  */
 export const QUIET_MS = 250;
 /**
- * The same time if the page has changed after its load event. It may change again, and a busy page needs more time
- * for that.
+ * Replaces QUIET_MS if the page has changed after its load event. Such a page may change again, and a busy page needs
+ * more time for that.
  */
 export const QUIET_AFTER_CHANGE_MS = 300;
-/** The same time if the page has workers, because their activity cannot be observed. */
+/** Replaces QUIET_MS if the page has workers, because their activity cannot be observed. */
 export const QUIET_WITH_WORKERS_MS = 500;
 /** Default interval between calls of the function of `waitForFunction`, in milliseconds. */
 export const FUNCTION_POLLING_MS = 100;
@@ -46,8 +46,8 @@ export const RENDER_CACHE_BYTES_MAX = 720_000;
 /** Maximum entries of `failOnStatus`, more than the statuses in use. */
 export const FAILING_STATUSES_MAX = 50;
 /**
- * Memory of one renderer, which has one page with its frames of the same site: its heap of PAGE_HEAP_MIB_MAX, and half
- * as much for images and documents.
+ * Memory limit of one renderer, which has one page with its frames of the same site: its heap of PAGE_HEAP_MIB_MAX,
+ * and half as much for images and documents. A renderer above the limit is killed.
  */
 export const RENDERER_MEMORY_BYTES_MAX = 1_600_000_000;
 /** Maximum attempts for a page that crashes its renderer. One crash may be chance, two are not. */
@@ -62,7 +62,10 @@ export const SCREENSHOT_SIDE_PX_MAX = 16_383;
  * them, which takes 3 to 4 s for noise. A browser that does not respond for BROWSER_PING_TIMEOUT_MS is killed.
  */
 export const SCREENSHOT_PIXELS_MAX = 8 * 1_920 * 1_080;
-/** Maximum bytes of a picture. In base64 it is one message of the browser and fits CDP_MESSAGE_BYTES_MAX. */
+/**
+ * Maximum bytes of a picture. The browser sends a picture as base64 in one message, which then fits
+ * CDP_MESSAGE_BYTES_MAX.
+ */
 export const SCREENSHOT_BYTES_MAX = 48_000_000;
 /** Limits of the scale of a picture: the range in which devices differ. */
 export const CLIP_SCALE_MIN = 0.1;
@@ -149,8 +152,8 @@ export const REPORTED_BYTES_MAX = SCREENSHOT_BYTES_MAX;
  */
 export const BROWSER_TIME_CHECK_MS = 2_000;
 /**
- * Number of pages that a browser worker keeps open for each page that may compute. A waiting page needs about 30 MB
- * of memory.
+ * Maximum pages that a browser worker keeps open, for each page that may compute. A waiting page needs about 30 MB of
+ * memory.
  */
 export const PAGES_PER_COMPUTING_PAGE = 3;
 
@@ -165,8 +168,8 @@ export const RENDER_JOBS_KEPT_MAX = 5_000;
 /** Maximum jobs of an account that have not ended: as many as the synchronous calls that an account may queue. */
 export const RENDER_JOBS_WAITING_MAX = 1_000;
 /**
- * Maximum jobs of an account in the lane of pages. A synchronous call of the account waits behind at most this number
- * of jobs. A worker runs at most 6 pages of an account.
+ * Maximum jobs of an account whose tasks are in the `interactive` lane at the same time. A synchronous call of the
+ * account waits behind at most this number of jobs. A worker runs at most 6 pages of an account.
  */
 export const RENDER_JOBS_AT_ONCE_MAX = 16;
 /** Limits the bytes of all requests and results of jobs in the store. On a smaller disk the store is smaller. */

@@ -136,7 +136,7 @@ export const renderJobs = defineContract({
       input: z.object({ ...ofTask, bytes: z.int().min(0), bytesMax: BytesMax }),
       reply: Nothing,
     },
-    /** From a worker: the job's result is stored, or its task has failed at every try. */
+    /** From a worker: the job's result is stored, or its task has failed and is not retried. */
     ended: {
       input: z.object({
         ...ofTask,

@@ -1,4 +1,7 @@
-/** Tasks for the browser workers: each takes a page and returns a document, a picture or text. */
+/**
+ * Tasks for the browser workers. Most of them take a page and return a document, a picture or text; the others run
+ * jobs and remove stored objects.
+ */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 import { Id } from "../values.ts";

@@ -23,14 +23,14 @@ export type RequestKeyQuestion = z.infer<typeof RequestKeyQuestion>;
 
 export const RequestKeyAnswer = z.union([
   z.object({ key: z.string() }),
-  /** No key of the platform opens it. */
+  /** No key of the platform can unseal the request's key. */
   z.object({ isSealed: z.literal(true) }),
 ]);
 export type RequestKeyAnswer = z.infer<typeof RequestKeyAnswer>;
 
 /**
- * The name under which a job's key is sealed. It contains a slash, which no name of a secret does, and it differs for
- * each job.
+ * The name under which a job's key is sealed. It differs for each job, and contains a slash, which names of secrets
+ * cannot contain.
  */
 export const requestKeyName = (job: string) => `render-job/${job}`;
 

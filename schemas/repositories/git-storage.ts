@@ -26,8 +26,8 @@ export const gitStorage = defineContract({
   kind: "git-storage",
   messages: {
     /**
-     * Reserves bytes for an upload, for a limited time. Refuses with `storage_full`; a `bytesMax` of 0 means no
-     * limit.
+     * Reserves bytes for an upload, for a limited time. Refuses with `storage_full` past `bytesMax` (0 means no
+     * limit), and with `busy` if the account has too many reservations.
      */
     hold: { input: z.object({ id: Id, bytes: Bytes, bytesMax: Bytes }), reply: GitStored },
     /**
@@ -43,7 +43,7 @@ export const gitStorage = defineContract({
   },
 });
 
-/** `bytesMax` is not 0. */
+/** Returns the refusal of an upload past the limit `bytesMax`, which is not 0. */
 export const accountFull = ({ bytes, heldBytes }: GitStored, bytesMax: number) =>
   new ActorError(
     "storage_full",

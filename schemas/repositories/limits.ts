@@ -8,12 +8,12 @@ export const REPO_NAME_CHARS_MAX = 63;
 /** A repository's description has one or two sentences, because every listing contains it. */
 export const REPO_DESCRIPTION_CHARS_MAX = 1_024;
 /**
- * Repositories of one namespace. Their entries in listings, some 400 bytes each, are in memory while the namespace is
- * active.
+ * Limit for the repositories of one namespace. Their entries in listings, some 400 bytes each, are in memory while
+ * the namespace is active.
  */
 export const NAMESPACE_REPOS_MAX = 50_000;
 export const REPO_LIST_MAX = 200;
-/** Protected-ref rules of one repository. Each rule is compared with each ref that a push changes. */
+/** Limit for the protected-ref rules of one repository. Each rule is compared with each ref that a push changes. */
 export const PROTECTED_REFS_MAX = 100;
 
 /**
@@ -26,16 +26,16 @@ export const REPO_REMOVED_MS = 24 * 60 * 60_000;
 
 /** The largest number of refs in one repository, and of commands in one push. */
 export const REFS_MAX = 10_000;
-/** Bytes of one ref's name, as git hosts accept them. File systems allow fewer bytes in one component of a path. */
+/** Bytes of one ref's name, as other Git services accept. File systems allow fewer in one component of a path. */
 export const REF_NAME_BYTES_MAX = 1_024;
 /**
- * Components of one ref's name. Each component is checked for conflicts. No known repository nests branches half as
- * deep.
+ * Limit for the components of one ref's name. Each component is checked for conflicts. No known repository nests
+ * branches half as deep.
  */
 export const REF_DEPTH_MAX = 32;
 /**
- * Bytes of the names of all refs as JSON. With REFS_MAX object ids, the whole table of refs fits one commit
- * (TRANSITION_ROW_BYTES_MAX).
+ * Limit for the bytes of the names of all refs as JSON. With REFS_MAX object ids, the whole table of refs fits one
+ * commit (TRANSITION_ROW_BYTES_MAX).
  */
 export const REF_NAMES_BYTES_MAX = 1_000_000;
 /**
@@ -47,11 +47,11 @@ export const REF_ROWS = 128;
 // --- Pushes ---
 
 /**
- * Bytes of the commands in one message. A push with more commands is sent in parts, and each part is a row until the
- * push is decided.
+ * Limit for the bytes of the commands in one message. A push with more commands is sent in parts, and each part is a
+ * row until the push is decided.
  */
 export const COMMANDS_BYTES_MAX = 200_000;
-/** Parts of one push. REFS_MAX commands fit, even if their names take REF_NAMES_BYTES_MAX together. */
+/** Limit for the parts of one push. REFS_MAX commands fit, even if their names take REF_NAMES_BYTES_MAX together. */
 export const PUSH_PARTS_MAX = 16;
 /**
  * STAGED_PUSHES_MAX limits the pushes in parts that one repository keeps at the same time. After STAGED_MS a push is
@@ -59,7 +59,7 @@ export const PUSH_PARTS_MAX = 16;
  */
 export const STAGED_PUSHES_MAX = 4;
 export const STAGED_MS = 10 * 60_000;
-/** Packs that one change may add or remove. A transition writes at most TRANSITION_ROWS_MAX rows. */
+/** Limit for the packs that one change may add or remove. A transition writes at most TRANSITION_ROWS_MAX rows. */
 export const SWAP_PACKS_MAX = 200;
 /**
  * Default limits for the packed bytes of one repository and the bytes of one file. Both are the limits of the public
@@ -84,8 +84,8 @@ export const FILE_BYTES_SETTING_MAX = 128 * 1024 * 1024;
  */
 export const INFLATED_FACTOR = 100;
 /**
- * Depth of nested directories in one repository. It is limited because git recurses into directories. The deepest
- * known repository has a tenth of this depth.
+ * Limit for the depth of nested directories in one repository. It is limited because git recurses into directories.
+ * The deepest known repository has a tenth of this depth.
  */
 export const TREE_DEPTH_MAX = 512;
 /** New directories of one push. Their ids and positions are in memory while the depth is measured, some 60 MB. */
@@ -97,13 +97,13 @@ export const PUSH_TREES_MAX = 400_000;
 export const PUSH_OPTIONS_MAX = 64;
 export const PUSH_OPTION_CHARS_MAX = 1_024;
 /**
- * Bytes of all options of a push as JSON. The event of each pushed ref repeats the options, and EVENT_REFS_MAX events
- * still fit TRANSITION_ROW_BYTES_MAX.
+ * Limit for the bytes of all options of a push as JSON. The event of each pushed ref repeats the options, and
+ * EVENT_REFS_MAX events still fit TRANSITION_ROW_BYTES_MAX.
  */
 export const PUSH_OPTIONS_BYTES_MAX = 4_096;
 /**
- * Commits at which the history of a repository ends after an import with a limited depth. Every manifest of the
- * repository lists all of them.
+ * Limit for the commits at which the history of a repository ends after an import with a limited depth. Every
+ * manifest of the repository lists all of them.
  */
 export const REPO_SHALLOW_MAX = 1_000;
 
@@ -111,11 +111,11 @@ export const REPO_SHALLOW_MAX = 1_000;
 
 /** Bytes of one large file, whatever limits the operator sets: half of the largest limit for a repository. */
 export const LFS_OBJECT_BYTES_MAX = REPO_BYTES_SETTING_MAX / 2;
-/** Large files of one repository. Each is a row of about 200 bytes in memory. */
+/** Limit for the large files of one repository. Each is a row of about 200 bytes in memory. */
 export const LFS_OBJECTS_MAX = 5_000;
-/** Large files in one request: git-lfs sends at most this many at a time. */
+/** Limit for the large files in one request: git-lfs sends at most this many at a time. */
 export const LFS_BATCH_MAX = 100;
-/** Large files that one message adds or lists. A transition writes at most TRANSITION_ROWS_MAX rows. */
+/** Limit for the large files that one message adds or lists. A transition writes at most TRANSITION_ROWS_MAX rows. */
 export const LFS_NAMED_MAX = 300;
 /**
  * LFS_LOCKS_MAX limits the locks of one repository, because each is a row in memory. LFS_LOCK_PATH_CHARS_MAX limits a
@@ -125,7 +125,7 @@ export const LFS_LOCKS_MAX = 1_000;
 export const LFS_LOCK_PATH_CHARS_MAX = 1_024;
 /** Characters of the name that a client gives itself. A list of locks shows this name. */
 export const LFS_LOCK_NAME_CHARS_MAX = 100;
-/** Locks in one reply. They fit a message even with the longest paths. */
+/** Limit for the locks in one reply. They fit a message even with the longest paths. */
 export const LFS_LOCKS_LISTED_MAX = 100;
 
 // --- Tokens, as in the public API ---
@@ -133,7 +133,7 @@ export const LFS_LOCKS_LISTED_MAX = 100;
 export const REPO_TOKEN_TTL_S = 86_400;
 export const REPO_TOKEN_TTL_S_MIN = 60;
 export const REPO_TOKEN_TTL_S_MAX = 31_536_000;
-/** Tokens of one repository. Past this number the oldest expired or revoked token is deleted. */
+/** Limit for the tokens of one repository. Past this number the oldest expired or revoked token is deleted. */
 export const REPO_TOKENS_MAX = 1_000;
 
 // --- Events ---
@@ -141,21 +141,21 @@ export const REPO_TOKENS_MAX = 1_000;
 export const EVENTS_LISTED_MAX = 200;
 /** Refs of one push that get an event each. With the longest names these events fit TRANSITION_SEND_BYTES_MAX. */
 export const EVENT_REFS_MAX = 100;
-/** Commits in the event of one ref. If a push brings more, the event has the newest of them. */
+/** Limit for the commits in the event of one ref. If a push brings more, the event has the newest of them. */
 export const EVENT_COMMITS_MAX = 20;
-/** Existing refs that a new ref is compared with, to find its new commits. */
+/** Limit for the existing refs that a new ref is compared with, to find its new commits. */
 export const EVENT_OTHERS_MAX = 50;
 
 // --- Git processes of one gateway ---
 
 /**
- * Limit for the wall-clock time and the processor time of one Git process. A transfer of 1 GB at 5 Mbit/s fits; a
- * transfer that stalls is ended earlier.
+ * Limit for the wall-clock time of one Git process. A transfer of 1 GB at 5 Mbit/s fits; a transfer that stalls is
+ * ended earlier.
  */
 export const GIT_PROCESS_MS_MAX = 30 * 60_000;
 /**
- * Address space of one Git process. The largest valid pack needs a third of this limit. Without a limit, a delta bomb
- * would use all memory.
+ * Limit for the address space of one Git process. The largest valid pack needs a third of this limit. Without a
+ * limit, a delta bomb would use all memory.
  */
 export const GIT_PROCESS_KIB_MAX = 800_000;
 /** Characters of a Git process's error output that the gateway keeps. */
@@ -188,26 +188,26 @@ export const GIT_BYTES_PER_ACCOUNT = PACKS_STORE_BYTES_MAX / 2;
  */
 export const COMPACT_PACKS = 50;
 /**
- * How long the store keeps a pack that no repository names yet. It is longer than any push takes from storing its
- * pack to sending `swap`.
+ * How long the store keeps at least a new pack that no repository names yet. It is longer than any push takes from
+ * storing its pack to sending `swap`.
  */
 export const PACK_HELD_MS = 15 * 60_000;
 /**
- * Packs in one message of a sweep. At 150 bytes per pack, a reply that lists all of them can be kept
+ * Limit for the packs in one message of a sweep. At 150 bytes per pack, a reply that lists all of them can be kept
  * (REPLY_KEPT_BYTES_MAX).
  */
 export const PACK_SWEEP_BATCH = 300;
 
 // --- The cache of a gateway ---
 
-/** Bytes of packs kept on disk. */
+/** Default limit for the bytes of packs in a gateway's cache. */
 export const GIT_CACHE_BYTES_MAX = 20_000_000_000;
 /**
  * How long the cache keeps a file that no repository names any more. A process that started earlier may still read
  * it.
  */
 export const GIT_CACHE_GRACE_MS = 2 * GIT_PROCESS_MS_MAX;
-/** Repository names whose ids a gateway remembers. */
+/** Limit for the entries of several caches of a gateway, such as the ids of repositories by name. */
 export const GIT_NAMES_KEPT = 10_000;
 
 // --- Lists ---
@@ -222,7 +222,7 @@ export const REPO_TOKEN_LIST_MAX = 100;
 export const REPO_TOKEN_LIST = 30;
 export const LOG_ENTRIES_MAX = 1_000;
 export const LOG_ENTRIES = 50;
-/** Commits that a request for the log may skip. Git walks over some 50,000 commits a second. */
+/** Limit for the commits that a request for the log may skip. Git walks over some 50,000 commits a second. */
 export const LOG_OFFSET_MAX = 1_000_000;
 export const REF_LIST_MAX = 1_000;
 export const REF_LIST = 100;
@@ -234,13 +234,13 @@ export const REF_CHARS_MAX = 1_024;
 // --- Objects ---
 
 /**
- * Bytes of Git objects that all responses of one gateway hold in memory at the same time: eight files, or eight
- * trees, of FILE_BYTES_MAX.
+ * Limit for the bytes that all responses of one gateway reserve for Git objects at the same time: eight files of
+ * FILE_BYTES_MAX, or eight of the largest trees that are shown as JSON.
  */
 export const READ_BYTES_MAX = 256 * 1024 * 1024;
 /** Bytes of a file's path in a request: PATH_MAX of Linux. */
 export const PATH_BYTES_MAX = 4_096;
-/** The number of first bytes of a file that decide its type. Git reads as many bytes to recognise text. */
+/** The number of first bytes of a file that decide its type. Git reads the same number to recognise text. */
 export const SNIFFED_BYTES = 8_000;
 
 // --- Diffs and archives ---
@@ -248,38 +248,38 @@ export const SNIFFED_BYTES = 8_000;
 /** Files of one diff, and bytes of its patch. A diff past either limit is cut and marked as `truncated`. */
 export const DIFF_FILES_MAX = 3_000;
 export const DIFF_PATCH_BYTES_MAX = 2 * 1024 * 1024;
-/** Files of an archive, and their decompressed bytes: as many as a repository may have in packed form. */
+/** Limits for the files in an archive and their decompressed bytes. The bytes are those of REPO_BYTES_MAX. */
 export const ARCHIVE_FILES_MAX = 200_000;
 export const ARCHIVE_BYTES_MAX = 1_000_000_000;
 
 // --- Commits ---
 
-/** Changed files of one commit by REST. Clients should push larger commits with git. */
+/** Limit for the changed files of one commit by REST. Clients should push larger commits with git. */
 export const COMMIT_CHANGES_MAX = 1_000;
 /** The smallest limit for the body of a commit by REST: a file of FILE_BYTES_MAX in base64, and the other fields. */
 export const COMMIT_BODY_BYTES_MAX = 48 * 1024 * 1024;
 export const COMMIT_MESSAGE_CHARS_MAX = 65_536;
 export const COMMIT_AUTHOR_CHARS_MAX = 256;
 /**
- * COMMIT_PATH_DEPTH_MAX limits the directories above one file. COMMIT_NAME_BYTES_MAX limits one directory or file
- * name, as file systems do.
+ * COMMIT_PATH_DEPTH_MAX limits the names in one file's path: its directories and the file itself.
+ * COMMIT_NAME_BYTES_MAX limits one directory or file name, as file systems do.
  */
 export const COMMIT_PATH_DEPTH_MAX = 64;
 export const COMMIT_NAME_BYTES_MAX = 255;
 /**
- * Attempts at a commit by REST that names no expected tip. An attempt fails if another commit changes the branch
- * first.
+ * Limit for the attempts at a commit by REST that names no expected tip. An attempt fails if another commit changes
+ * the branch first.
  */
 export const COMMIT_TRIES_MAX = 8;
 
 // --- Forks and imports ---
 
-/** One import: 1 GB over 5 Mbit/s. */
+/** Time limit of one import: enough for 1 GB over 5 Mbit/s. */
 export const IMPORT_MS_MAX = 30 * 60_000;
 /** The largest depth of an import, in commits of one line of history. No repository of REPO_BYTES_MAX has more. */
 export const IMPORT_DEPTH_MAX = 1_000_000;
 export const IMPORT_URL_CHARS_MAX = 2_048;
-/** Redirects that the first request of an import may follow. */
+/** Limit for the redirects that the first request of an import may follow. */
 export const IMPORT_REDIRECTS_MAX = 10;
 /**
  * Pauses before an import repeats a request after a 5xx response of the origin. Together they are longer than the

@@ -62,7 +62,7 @@ export const packSweep = defineContract({
       }),
       reply: z.object({ heldMs: z.int().min(0) }),
     },
-    /** Reminder. */
+    /** Reminder: the next sweep is due. */
     sweepDue: { input: Nothing },
   },
 });

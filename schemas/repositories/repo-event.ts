@@ -7,7 +7,7 @@ import { RepoTokenId, RepoTokenScope } from "./repo.ts";
 
 const Of = { repoId: RepoId, namespace: NamespaceName, repoName: RepoName, at: EpochMs };
 
-/** The repository as it was then. */
+/** The repository at the time of the event. */
 const About = z.object({
   defaultBranch: z.string(),
   description: z.string().nullable(),
@@ -83,7 +83,7 @@ export const RepoEvent = z.discriminatedUnion("type", [
     refs: z.array(RefChange).max(EVENT_REFS_MAX),
     /** Total number of changed refs. `refs` has only the first EVENT_REFS_MAX of them. */
     refsTotal: z.int().min(1),
-    /** Values that other refs had before the push. Commits that can be reached from these values are not new. */
+    /** Values that refs of the repository had before the push. Commits that these values reach are not new. */
     others: z.array(ObjectId).max(EVENT_OTHERS_MAX).default([]),
     options,
   }),
@@ -97,7 +97,7 @@ export const KeptRepoEvent = z.discriminatedUnion("type", [
     ...Of,
     type: z.literal("pushed"),
     ...RefChange.shape,
-    /** A gateway looks for its commits. */
+    /** True while a gateway looks for the commits of the push. */
     open: z.boolean().optional(),
     pushed: PushedCommits.optional(),
     options,

@@ -67,7 +67,7 @@ export const repoEvents = defineContract({
       }),
       reply: Nothing,
     },
-    /** Once more is no fault. */
+    /** Ends a subscription. A repetition changes nothing. */
     unsubscribe: { input: z.object({ id: SubscriptionId }), reply: Nothing },
 
     /**

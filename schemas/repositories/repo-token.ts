@@ -13,9 +13,9 @@ export const repoTokenKey = (accountId: string, tokenId: string) => `${accountId
 export const repoToken = defineContract({
   kind: "repo-token",
   messages: {
-    /** Sent before the token itself is made, so that every token can be found. Repeating it changes nothing. */
+    /** Records a token before a client gets it, so that every token can be found. A repetition changes nothing. */
     issue: { input: z.object({ repoId: RepoId, forgetAt: EpochMs }), reply: Nothing },
-    /** Refuses where it is unknown. */
+    /** Refuses with `not_found` if the token is unknown. */
     find: { input: Nothing, reply: z.object({ repoId: RepoId }) },
     /** Reminder: the token expired long ago, so its record is deleted. */
     forget: { input: Nothing },

@@ -30,7 +30,7 @@ describe("limits of messages to a repository", () => {
     const command = (chars: number) => `${ZERO_ID} ${A} refs/heads/${"x".repeat(chars)}`;
     const many = Array.from({ length: 180 }, () => command(900));
     let room = COMMANDS_BYTES_MAX - commandsBytes(many);
-    // Two quotes and a comma go with each.
+    // Each command takes two quotes and a comma more.
     const each = command(0).length + 3;
     for (; room > 2 * (each + 900); room -= each + 900) many.push(command(900));
     const half = Math.floor(room / 2);

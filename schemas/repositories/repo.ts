@@ -1,4 +1,4 @@
-/** The contract of a repository: its settings, its manifest of refs and packs, its tokens. The key is its id. */
+/** The contract of a repository: settings, manifest of refs and packs, tokens. The key is the repository's id. */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
@@ -51,7 +51,7 @@ export const ImportProgress = z.object({
 });
 export type ImportProgress = z.infer<typeof ImportProgress>;
 
-/** A repository, as it is shown. */
+/** A repository as callers see it, without its content. */
 export const RepoEntry = RepoAddress.extend({
   ...RepoSettings.shape,
   id: RepoId,
@@ -60,7 +60,7 @@ export const RepoEntry = RepoAddress.extend({
   status: RepoStatus,
   /** The reason of a failure, or the missing large files of an import. */
   failure: z.string().nullable(),
-  /** While it is imported. */
+  /** The progress while the repository is imported. */
   progress: ImportProgress.optional(),
   createdAt: EpochMs,
   updatedAt: EpochMs,
@@ -89,11 +89,11 @@ export const Pack = z.object({
 });
 export type Pack = z.infer<typeof Pack>;
 
-/** A pack to name. The store keeps it for at least this long from now on. Durations make this independent of clocks. */
+/** A pack to add. The store keeps the pack for at least `heldMs` from now: a duration, because clocks may differ. */
 export const HeldPack = Pack.extend({ heldMs: z.int().optional() });
 export type HeldPack = z.infer<typeof HeldPack>;
 
-/** The blob that holds a pack. Accounts share none: who knows an object's id could read it. */
+/** The blob of a pack. Accounts share no blobs, or an account could read another account's objects by their ids. */
 export const packBlob = (accountId: string, sha256: string) => `git.${accountId}.${sha256}`;
 
 /** The repository's row that names a pack. The sweep keeps packs with such a row. */
@@ -131,14 +131,14 @@ export const RepoTokenId = z
   .regex(/^[0-9a-z]{16}$/, "Expected 16 digits or lower-case letters");
 export const RepoTokenState = z.enum(["active", "expired", "revoked"]);
 
-/** A token without what opens it. */
+/** A token without its secret. */
 export const RepoToken = z.object({
   id: RepoTokenId,
   scope: RepoTokenScope,
   createdAt: EpochMs,
   expiresAt: EpochMs,
   revokedAt: EpochMs.nullable(),
-  /** To the hour. */
+  /** Accurate to one hour. */
   lastUsedAt: EpochMs.nullable(),
 });
 export type RepoToken = z.infer<typeof RepoToken>;
@@ -156,7 +156,7 @@ const NewToken = z.object({
   ttlS: z.int().min(REPO_TOKEN_TTL_S_MIN).max(REPO_TOKEN_TTL_S_MAX),
 });
 
-/** Up to where a reader has the rows of refs: all changes up to `version`, and in it those up to `row`. */
+/** The rows of refs that a reader has: all that changed before `version`, and those up to `row` changed in it. */
 const ManifestCursor = z.object({ version: Version, row: z.int().min(-1).max(REF_ROWS) });
 export type ManifestCursor = z.infer<typeof ManifestCursor>;
 
@@ -212,7 +212,7 @@ export const repo = defineContract({
     /** Refuses if the repository does not exist or has another address. */
     get: { input: RepoAddress.partial(), reply: RepoEntry },
     configure: { input: RepoSettings.partial(), reply: RepoEntry },
-    /** An import or a fork has ended. */
+    /** Sets the status. A fork sends it when all content has arrived. */
     setStatus: {
       input: z.object({ status: RepoStatus, failure: z.string().nullable() }),
       reply: RepoEntry,
@@ -281,7 +281,7 @@ export const repo = defineContract({
         parts: z.int().min(0).max(PUSH_PARTS_MAX),
         atomic: z.boolean(),
         generation: Version,
-        /** Numbers of the commands that are fast-forwards. */
+        /** The indexes of the commands that are fast-forwards. */
         forward: z
           .array(
             z
@@ -293,7 +293,7 @@ export const repo = defineContract({
         packs: z.array(HeldPack).max(SWAP_PACKS_MAX),
         bytesMax: RepoBytes,
         options: PushOptions.optional(),
-        /** The depth with the packs, if it was `treeBelow` without them. */
+        /** Depth of the directory tree with these packs, measured when it was `treeBelow` without them. */
         treeDepth: TreeDepth.optional(),
         treeBelow: TreeDepth.optional(),
       }),
@@ -305,8 +305,8 @@ export const repo = defineContract({
     },
     /**
      * Replaces packs by others that hold the same objects or, with `prune`, only the objects that refs reach. Refuses
-     * with `conflict` if a pack of `replaced` or `kept` no longer exists. With `prune`, refuses also if anything
-     * changed since `version`.
+     * with `conflict` if the generation changed, or a pack of `replaced` or `kept` no longer exists. With `prune`,
+     * refuses also if anything changed since `version`.
      */
     compact: {
       input: z.object({
@@ -332,14 +332,14 @@ export const repo = defineContract({
       }),
       reply: z.object({
         objects: z.array(LfsObject),
-        /** Bytes, and how many. */
+        /** `room`: the free bytes; `places`: how many more large files fit. */
         room: z.int(),
         places: z.int(),
         readOnly: z.boolean(),
         status: RepoStatus,
       }),
     },
-    /** Names large files that are stored. Refuses with `storage_full` and `limit_reached` where they are too much. */
+    /** Adds stored large files. Refuses too many bytes with `storage_full`, too many files with `limit_reached`. */
     nameLfsObjects: {
       input: z.object({
         address: RepoAddress,
@@ -360,7 +360,7 @@ export const repo = defineContract({
 
     /** Schedules the deletion of objects that no ref reaches. */
     prune: { input: Nothing, reply: Nothing },
-    /** The upkeep reports its end. */
+    /** An upkeep task reports its end. */
     upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
     /** Reports that a push was refused for lack of space. The repository is then pruned, which may free space. */
     roomLacked: { input: Nothing },
@@ -368,7 +368,7 @@ export const repo = defineContract({
     upkeepDue: { input: Nothing },
 
     mintToken: { input: NewToken, reply: RepoToken },
-    /** The newest first. */
+    /** Lists the tokens, the newest first. */
     listTokens: {
       input: z.object({
         state: z.enum([...RepoTokenState.options, "all"]),
@@ -385,7 +385,7 @@ export const repo = defineContract({
       input: z.object({ id: RepoTokenId }),
       reply: z.object({ revoked: z.boolean() }),
     },
-    /** Refuses with `not_found` where this is another repository, with `forbidden` where the token does not open it. */
+    /** Refuses another repository's address with `not_found`, and an invalid or expired token with `forbidden`. */
     verifyToken: {
       input: z.object({ address: RepoAddress, secretHash: Sha256.meta({ secret: true }) }),
       reply: z.object({ id: RepoTokenId, scope: RepoTokenScope, expiresAt: EpochMs }),
@@ -393,7 +393,7 @@ export const repo = defineContract({
 
     /** Reminder: the fork was not completed in time. */
     giveUp: { input: Nothing },
-    /** Reminders: drop abandoned staged pushes; delete the next rows of a removed repository. */
+    /** Reminders: `dropStaged` deletes abandoned pushes, `clearRows` the next rows of a removed repository. */
     dropStaged: { input: Nothing },
     clearRows: { input: Nothing },
   },

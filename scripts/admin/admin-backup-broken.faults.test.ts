@@ -16,7 +16,7 @@ import { startCluster, startNats, type TestNatsServer } from "../testing/nats-se
 import { until } from "../testing/until.ts";
 import { REPOSITORY } from "../tools.ts";
 
-/** Data of several parts of 16 MiB. */
+/** Number of blobs: enough data for several parts of 16 MiB. */
 const BLOBS = 160;
 const BLOB_BYTES = 512 * 1024;
 

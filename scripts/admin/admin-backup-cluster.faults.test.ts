@@ -33,10 +33,11 @@ describe("backup of a cluster", function () {
     const environment = { TRUNKLINE_NATS_URL: second.urls.join(","), TRUNKLINE_REPLICAS: "3" };
     const probe = await Bus.connect({ url: alone?.url ?? "", name: "test" });
     const answer = () => probe.jetstream.streams.info("ANY").catch(({ name }: Error) => name);
-    // It answers as the leader until it misses the others.
+    // The remaining server answers as the leader until it notices that the other servers are down.
     await until("it has no leader", async () => (await answer()) !== "StreamNotFoundError", 60_000);
     const restoring = adminRestore([folder], environment, () => {});
-    // A request of this kind that begins later fails without the others.
+    // This request starts after the restore and fails without the other servers. The restore must not have failed by
+    // then.
     expect(await Promise.race([restoring, answer()])).to.not.equal("StreamNotFoundError");
     await probe.close();
     for (const server of others) await server.start();

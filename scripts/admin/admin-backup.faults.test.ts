@@ -16,7 +16,7 @@ import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
 
 /** Number of calls that the load makes before each backup. */
 const CALLS = 2_000;
-/** Few enough that the backup gets some of the processors, and ends. */
+/** Number of clients of the load. With more clients, the backup would get too little processor time to end. */
 const CLIENTS = 120;
 /** Tolerance between the wall clock and the monotonic clock, because they are read one after the other. */
 const CLOCKS_MS = 5;
@@ -53,7 +53,8 @@ describe("backup under load", function () {
           `      paused for ${Math.round(result.pausedMs)} ms, ${result.holds} pauses, ${extra} messages too many`,
         );
         const history = knownAt(scene.load.history, result);
-        // The restored bus is one of its own, and nothing of it depends on what goes on at the first.
+        // Pauses the load on the first bus during this check. The restored bus is a separate server, so the pause
+        // does not change the result.
         const resume = scene.load.pause();
         const problems = await problemsOf({ path, history, sentBefore, sentDuring, buckets });
         resume();

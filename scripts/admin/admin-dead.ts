@@ -30,7 +30,8 @@ export async function adminDead(
       needed === 0 ? "nothing" : verb === "show" ? "one number" : "one number, or --all,";
     throw new UsageError(`Cannot run "admin dead ${verb}": expected ${expected} after it`);
   }
-  // The number is checked before the connection is made, so a mistyped number fails immediately.
+  // The number of the letter is checked before the connection to the bus is made, so a mistyped number fails
+  // immediately.
   const sequence = needed === 0 || (which === "--all" && verb !== "show") ? "all" : numberOf(which);
   await withBus(environment, async (bus) => {
     const letters = sequence === "all" ? listDeadLetters(bus) : [await one(bus, sequence)];

@@ -117,7 +117,8 @@ describe("admin secrets", function () {
       "it is counted no more",
       async () => (await run([], both)).at(2) === `${oldId} 0 1 still needed`,
     );
-    // So does a crawl. Requests of earlier versions are not encrypted.
+    // A crawl also stores the key of its request until it ends. Requests that earlier versions stored are not
+    // encrypted.
     const blobs = new BlobStore(world.bus, systemClock);
     const request = await encryptCrawlRequest(Buffer.alloc(600_000, "{}"), () => requestKey);
     await blobs.put(crawlRequestBlob(job), request);

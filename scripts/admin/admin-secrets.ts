@@ -45,8 +45,8 @@ interface StoredSecret {
 interface StoredSecrets {
   ofApps: StoredSecret[];
   /**
-   * The other sealed secrets: secrets of apps' webhooks, which are stored for 30 days, and the keys of requests for
-   * rendering jobs, which are stored until the job ends.
+   * The other sealed secrets. Secrets of outgoing webhooks are stored for up to 30 days after the webhook has ended.
+   * Keys of the requests for rendering jobs and crawls are stored until the job or crawl ends.
    */
   ofOthers: string[];
 }
@@ -158,7 +158,7 @@ async function readSecrets(bus: Bus): Promise<StoredSecrets> {
   return found;
 }
 
-/** Returns the sealed keys of the stored requests of crawls. Their blobs begin with them. */
+/** Returns the sealed keys of the stored crawl requests. The blob of a request begins with its key. */
 async function keysOfCrawls(bus: Bus, turns: Semaphore): Promise<string[]> {
   const blobs = new BlobStore(bus, systemClock);
   const heads = await bus.subjectsOf(STREAMS.crawl, blobHeads(crawlRequestBlob("*")));

@@ -41,7 +41,7 @@ export class Instance implements AsyncDisposable {
         TRUNKLINE_PORT: String(port),
         TRUNKLINE_DATA: join(folder, "data"),
         TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
-        // Counted as ever, and never past.
+        // Sets a limit that is never reached. Requests are still counted, as in normal use.
         TRUNKLINE_REQUESTS_PER_5_MINUTES: "1000000",
         // Allows requests to this machine, because the crawled sites run on it.
         TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",

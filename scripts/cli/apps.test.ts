@@ -196,7 +196,7 @@ describe("trunkline for apps", function () {
       });
     await compileWith({ types: [] });
     expect(await checked()).to.equal("");
-    // Of Node, without those of a browser.
+    // Adds the types of Node, and leaves out the types of browsers.
     await symlink(
       join(REPOSITORY, "node_modules/@types"),
       join(folder.path, "node_modules/@types"),

@@ -66,7 +66,10 @@ export async function bundleApp(file: AppConfigFile): Promise<string> {
   }
 }
 
-/** Returns the bundle. Removes the source map if the bundle would otherwise be too large. */
+/**
+ * Returns the bundle. Removes the source map if the bundle is too large with it. Throws if the bundle is also too
+ * large without it.
+ */
 export function checkedBundle(bundle: string): string {
   if (Buffer.byteLength(bundle) <= APP_BUNDLE_BYTES_MAX) return bundle;
   const code = codeOf(bundle);

@@ -8,7 +8,7 @@ export interface Command {
   name: string;
   /** The parameters after the name. */
   usage: string;
-  /** In the list of all commands. */
+  /** The description in the list of all commands. */
   summary: string;
   /** Additional text for the command's own help. */
   help: string;

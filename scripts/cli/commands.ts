@@ -35,7 +35,7 @@ export const COMMANDS: readonly Command[] = [
 const INDENT = 2;
 const NAME_WIDTH = 30;
 
-/** A line for each. */
+/** Returns the list of commands for the help, one line per command. */
 export function commandList(commands: readonly Command[] = COMMANDS): string {
   return commands
     .map(({ name, summary }) => `${" ".repeat(INDENT)}${name.padEnd(NAME_WIDTH)}  ${summary}`)
@@ -74,7 +74,7 @@ export function unknownCommand([area = "", noun]: readonly string[]): string {
   return `Cannot run "${typed}": no such command${meant === "" ? "" : `; is ${meant} meant?`}`;
 }
 
-/** For commands with two words. */
+/** Returns the second words of the two-word commands that begin with `first`. */
 function secondWords(first: string): string[] {
   return COMMANDS.flatMap(({ name }) => {
     const [start, second] = name.split(" ");

@@ -70,7 +70,7 @@ class Development {
     this.#signal = signal;
   }
 
-  /** Resolves when the signal comes. */
+  /** Watches and deploys until the signal aborts. */
   async run(): Promise<void> {
     const stopped = Promise.withResolvers<void>();
     this.#signal.addEventListener("abort", () => stopped.resolve(), { once: true });

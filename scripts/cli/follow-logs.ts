@@ -16,7 +16,7 @@ export type LogLine = z.output<typeof WireAppLogLine>;
 
 interface Following {
   app: string;
-  /** Lines that are there already. */
+  /** Maximum number of existing lines to print first. */
   earlier: number;
   signal: AbortSignal;
   print(line: LogLine): void;
@@ -52,7 +52,10 @@ export async function followLogs(platform: Platform, wanted: Following): Promise
   }
 }
 
-/** Returns the existing lines first, and later each new line as soon as it arrives. */
+/**
+ * Returns the latest existing lines if `after` is undefined. Otherwise waits for lines after `after`, and returns
+ * them as soon as they arrive.
+ */
 function nextLines(
   platform: Platform,
   { app, earlier, signal }: Following,

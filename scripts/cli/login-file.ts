@@ -71,14 +71,14 @@ export async function writeLogin(folder: string, login: Login): Promise<void> {
   await directory.sync();
 }
 
-/** Hold the lock. */
+/** Deletes the stored login. The caller must hold the lock. */
 export async function removeLogin(folder: string): Promise<void> {
   await rm(fileIn(folder), { force: true });
 }
 
 /**
- * Runs the function while it holds the lock. Uses SQLite, because this is Node's only access to a lock of the
- * operating system, which is released even if the process is killed.
+ * Runs the function while this process holds the lock. Uses SQLite, because this is Node's only access to a lock of
+ * the operating system, which is released even if the process is killed.
  */
 export async function withLoginLock<T>(folder: string, run: () => Promise<T>): Promise<T> {
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -17,7 +17,7 @@ export type Tokens = z.infer<typeof Tokens>;
 
 const Refusal = z.object({ error: z.string(), error_description: z.string().optional() });
 
-/** RFC 6749 section 5.2. */
+/** An error response of the authorization server (RFC 6749, section 5.2). */
 export class OAuthRefusal extends Error {
   readonly code: string;
 

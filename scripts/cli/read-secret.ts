@@ -3,7 +3,7 @@ import { ReadStream } from "node:tty";
 import { APP_SECRET_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { CommandFailure } from "./command.ts";
 
-/** Enter, and Ctrl-D. */
+/** Characters that end the input: Enter and Ctrl-D. */
 const ENDS = new Set(["\r", "\n", "\u0004"]);
 
 /** Returns the value without the line break at its end. */
@@ -14,7 +14,7 @@ export async function readSecret(question: string): Promise<string> {
   let bytes = 0;
   for await (const chunk of stdin) {
     bytes += chunk.length;
-    // With the end of a line.
+    // Allows two additional bytes for the line break at the end.
     if (bytes > APP_SECRET_BYTES_MAX + 2) {
       throw new CommandFailure(`Cannot put secret: expected at most ${APP_SECRET_BYTES_MAX} bytes`);
     }

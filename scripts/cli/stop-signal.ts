@@ -1,6 +1,6 @@
 /**
- * Ends commands that otherwise run forever: at Ctrl-C, at a termination signal, or when the reader of the output has
- * exited.
+ * Returns a signal for commands that otherwise run forever. It aborts at Ctrl-C, at a termination signal, or when the
+ * reader of the output has exited.
  */
 
 export function untilStopped(): AbortSignal {

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { COMMAND_LINE_CALLBACK } from "../../schemas/oauth/command-line.ts";
 import { CommandFailure } from "./command.ts";
 
-/** Maximum wait for the person. The server waits equally long. */
+/** Maximum time to wait until the person answers in the browser. The server waits equally long. */
 const WAIT_MS_MAX = 10 * 60_000;
 
 interface WaitingForCode extends AsyncDisposable {
@@ -19,7 +19,7 @@ export async function waitForCode(expected: {
   issuer: string;
 }): Promise<WaitingForCode> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  // The browser may have left by then.
+  // Prevents an unhandled rejection if `code` rejects before the caller awaits it.
   promise.catch(() => {});
   const callback = new URL(COMMAND_LINE_CALLBACK);
   const server = createServer(answer);

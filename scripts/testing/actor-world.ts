@@ -110,7 +110,7 @@ export class World {
     await host.start();
     let stopping: Promise<void> | undefined;
     const stop = host.stop.bind(host);
-    // A test may have stopped it already.
+    // Stops the host only once, because the test may have stopped it before.
     host.stop = () => {
       stopping ??= stop();
       return stopping;

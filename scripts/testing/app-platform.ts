@@ -31,7 +31,7 @@ export class AppPlatform implements AsyncDisposable {
 
   static async start(environment: NodeJS.ProcessEnv = {}): Promise<AppPlatform> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-apps-"));
-    // Browsers run as somebody else.
+    // Browsers and app code may run as other users, which must be able to enter this folder.
     await chmod(folder, 0o755);
     const instance = await RoleProcess.start("data", folder, environment);
     await instance.ready();
@@ -105,7 +105,7 @@ export class AppPlatform implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // A kill would leave the bus behind.
+    // Stops the instance with SIGTERM, because a killed instance would leave its nats-server running.
     this.instance.signal("SIGTERM");
     await this.instance.exit();
     await this.instance[Symbol.asyncDispose]();

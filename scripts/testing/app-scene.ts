@@ -52,7 +52,7 @@ export class AppScene implements AsyncDisposable {
   /** Starts the cluster. `servers` is 1, or the number of servers of a bus cluster. */
   static async start({ servers = 1 } = {}): Promise<AppScene> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-scene-"));
-    // Code of apps runs as somebody else.
+    // The code of apps may run as other users, which must be able to enter this folder.
     await chmod(folder, 0o755);
     const bus = servers === 1 ? await startNats() : await startCluster(servers);
     const urls = "urls" in bus ? bus.urls : [bus.url];
@@ -64,7 +64,7 @@ export class AppScene implements AsyncDisposable {
       TRUNKLINE_APPS_DOMAIN: `apps.localhost:${ports[0]}`,
       TRUNKLINE_SECRETS_KEY: newSecretKey(),
       TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
-      // Receivers of a test.
+      // Allows requests to receivers of the test on this machine.
       TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
     };
     const scene = new AppScene({ folder, bus, settings });

@@ -319,7 +319,7 @@ export class AppStorm {
     }
   }
 
-  /** Until somebody has answered 202. */
+  /** Sends an event, and repeats it until a gateway answers 202 or refuses it. */
   async #deliver(agent: number, id: string, random: SeededRandom): Promise<void> {
     const path = `/${STORM_APP}/${agent % 2 === 0 ? "declared" : "by-code"}`;
     const body = JSON.stringify({ repository: { full_name: `agent-${agent}` }, id });

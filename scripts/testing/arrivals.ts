@@ -27,7 +27,7 @@ export class Arrivals implements Disposable {
     }, LOOK_MS);
   }
 
-  /** The arrivals up to now. */
+  /** Returns the times of an arrival that is seen now. */
   seen(): Arrival {
     const at = now();
     return { at, since: this.#looks[0] ?? at };

@@ -13,7 +13,7 @@ export interface CameraOptions {
   bytesMax?: number;
 }
 
-/** `bytes` and `browserMs`. */
+/** Takes a screenshot. Resolves to its `bytes` and to `browserMs`. */
 export async function capture(
   pool: BrowserPool,
   request: z.input<typeof ScreenshotRequest>,

@@ -23,7 +23,7 @@ export interface JobToCheck {
   id: string;
   /** The job's name, which its requests carry in a header field. */
   name: string;
-  /** Positions of its hosts. */
+  /** Indexes of the hosts that the job crawls. */
   hosts: readonly number[];
 }
 

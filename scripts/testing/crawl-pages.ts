@@ -6,7 +6,7 @@ export interface CrawlHost {
   crawlDelay?: number;
   /** Number of pages besides the home page. */
   pages: number;
-  /** Whether it has a sitemap, which lists every second page. */
+  /** True if the host has a sitemap, which lists every second page. */
   sitemap: boolean;
   /** Delay of each response. */
   answerMs?: number;
@@ -14,7 +14,7 @@ export interface CrawlHost {
 
 /** One request as the host's server received it. Times are by the machine's clock. */
 export interface SiteRequest {
-  /** Position of the host. */
+  /** Index of the host in the list of hosts. */
   host: number;
   path: string;
   /** The job's name, from a header field of the request. */

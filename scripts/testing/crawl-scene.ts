@@ -17,7 +17,7 @@ export type WireCrawl = WireCrawlSummary & { records: WireRecord[]; cursor?: str
 
 export interface CrawlSceneOptions {
   seed?: number;
-  /** Number of processes of each role, by default one. */
+  /** Number of processes with the role `actors`, and below with the role `browser`. Default: one. */
   actors?: number;
   browsers?: number;
   environment?: NodeJS.ProcessEnv;

@@ -57,13 +57,13 @@ export default { fetch: async (request, env) => (await routeAgentRequest(request
 `;
 
 interface Platform {
-  /** Where it listens. */
+  /** The URL at which the platform listens. */
   url: string;
   account: string;
   token: string;
 }
 
-/** Fills a new platform. */
+/** Creates the data of a fixture on a new platform. Returns what a later version must find. */
 export async function makeData(url: string, credentials: Credentials): Promise<Expected> {
   const platform = { url, account: credentials.account_id, token: credentials.api_token };
   const repo = REPOS;

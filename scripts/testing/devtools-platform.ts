@@ -18,7 +18,7 @@ export class DevtoolsPlatform implements AsyncDisposable {
 
   static async start(environment: NodeJS.ProcessEnv = {}): Promise<DevtoolsPlatform> {
     const folder = await mkdtemp(join(tmpdir(), "trunkline-devtools-"));
-    // Browsers run as somebody else.
+    // Browsers may run as another user, who must be able to enter this folder.
     await chmod(folder, 0o755);
     const instance = await RoleProcess.start("data", folder, {
       TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
@@ -99,7 +99,7 @@ export class DevtoolsPlatform implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // A kill would leave the bus behind.
+    // Stops the instance with SIGTERM, because a killed instance would leave its nats-server running.
     this.instance.signal("SIGTERM");
     await this.instance.exit();
     await this.instance[Symbol.asyncDispose]();

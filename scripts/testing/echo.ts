@@ -16,7 +16,7 @@ export const echo = defineTasks({
       }),
       reply: z.object({ text: z.string(), attempt: z.int() }),
     },
-    /** The same in the other lane. */
+    /** Like `say`, but in the lane `slow` and without bytes after the reply. */
     drawl: {
       lane: "slow",
       input: z.object({ text: z.string() }),

@@ -49,7 +49,7 @@ export class FairScene implements AsyncDisposable {
     this.objects = parts.objects;
   }
 
-  /** Whether the number of open pages has reached the limit of one account. */
+  /** True if the worker renders as many pages as it may at the same time. */
   get isFull(): boolean {
     return this.pool.contextsInUse === PAGES_AT_ONCE;
   }

@@ -40,7 +40,7 @@ export class FakeTime {
       FAKETIME_TIMESTAMP_FILE: this.#file,
       FAKETIME_NO_CACHE: "1",
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
-      // Their child processes read the file too.
+      // With this variable, the child processes of these processes read the file too.
       FAKETIME_DONT_RESET: "1",
     };
   }

@@ -35,7 +35,7 @@ export interface FaultLoadOptions {
   /** One URL for each connection. The clients are distributed over the connections. */
   urls: readonly string[];
   random: SeededRandom;
-  /** Default: CLIENTS, which take all of two processors. */
+  /** Number of clients. Default: CLIENTS, which use two processors completely. */
   clients?: number;
 }
 
@@ -78,7 +78,7 @@ export class FaultLoad {
     this.#running = Promise.all(clients);
   }
 
-  /** Holds every client back before its next call, until what is returned is called. */
+  /** Holds every client back before its next call, until the caller calls the returned function. */
   pause(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#mayCall = promise;

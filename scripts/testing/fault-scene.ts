@@ -15,7 +15,7 @@ export interface FaultSceneOptions {
   seed: number;
   hosts: number;
   buckets?: number;
-  /** Of the load. */
+  /** Number of clients of the load. */
   clients?: number;
 }
 

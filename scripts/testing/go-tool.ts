@@ -9,7 +9,10 @@ import { withLock } from "./process-lock.ts";
 
 const run = promisify(execFile);
 
-/** Without C, debug information and, for tests, inlined functions, a build takes two thirds of the processor time. */
+/**
+ * Builds without C, without debug information and, for tests, without inlined functions. This takes two thirds of the
+ * processor time of a normal build.
+ */
 const FLAGS = ["-ldflags=-s -w"];
 const FLAGS_OF_TESTS = ["-gcflags=all=-l"];
 const ENVIRONMENT = { CGO_ENABLED: "0" };
@@ -30,15 +33,15 @@ export async function goTool(tool: GoTool): Promise<string | undefined> {
   const path = join(TOOLS, `${tool.name}-${tool.version}${tool.isOptimized ? "-optimized" : ""}`);
   if (existsSync(path)) return path;
   await mkdir(TOOLS, { recursive: true });
-  // Two files that need it at once would do the same work twice.
+  // Takes a lock, because two test files that need the tool at the same time would otherwise both build it.
   return await withLock(`${path}.lock`, async () =>
     existsSync(path) || (await build(tool, path)) ? path : undefined,
   );
 }
 
-/** Returns false where Go is missing. */
+/** Builds the tool and moves it to `path`. Returns false if Go is not installed. */
 async function build(tool: GoTool, path: string): Promise<boolean> {
-  // A build that is broken off leaves no tool.
+  // Builds into a temporary file, so that an interrupted build leaves no incomplete tool.
   const building = `${path}.${process.pid}`;
   const flags = [...FLAGS, ...(tool.isOptimized ? [] : FLAGS_OF_TESTS)];
   const cwd = join(import.meta.dirname, tool.folder);

@@ -17,7 +17,10 @@ export interface IdleProcessorsOptions {
 
 /** Time of one measurement. A test file that has just started shows its processor load within this time. */
 const WINDOW_MS = 1_000;
-/** A quarter of a processor of two. Most files use less than one, and the wait of one is the turn of another. */
+/**
+ * Minimum idle share of all processors: a quarter of one processor on a machine with two. Most files use less than
+ * one processor, and while one file waits, another one can run.
+ */
 const IDLE_SHARE_MIN = 0.125;
 
 export class IdleProcessors {
@@ -31,8 +34,8 @@ export class IdleProcessors {
   }
 
   /**
-   * Resolves after a second in which a quarter of the processors' time was idle, or when `hasEnded` returns true.
-   * Callers are served one after another, each with its own measurement.
+   * Resolves after a second in which at least IDLE_SHARE_MIN of the processors' time was idle, or when `hasEnded`
+   * returns true. Callers are served one after another, each with its own measurement.
    */
   turn(hasEnded: () => boolean): Promise<void> {
     const turn = this.#last.then(() => this.#idle(hasEnded));

@@ -33,7 +33,7 @@ export class InstalledPackages implements AsyncDisposable {
     this.folder = folder;
   }
 
-  /** Deploys an app from code or from a folder, as the command line does. */
+  /** Bundles and deploys an app from its code or from a folder, as the command line does. */
   async deploy(
     platform: AppPlatform,
     name: string,

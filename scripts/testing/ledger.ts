@@ -11,7 +11,7 @@ const LedgerState = z.object({
   received: Counts,
   /** Descriptions of violated invariants; must stay empty. */
   faults: z.array(z.string()),
-  /** Reminders set, and come. */
+  /** Number of reminders that were set (`set`) and that have fired (`rung`). */
   set: z.int(),
   rung: z.int(),
 });

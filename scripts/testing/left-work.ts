@@ -6,8 +6,8 @@ import { until } from "./until.ts";
 const POLL_MS = 500;
 
 /**
- * Waits until no mail and no task is left, at most this long. Returns the subjects with messages that are left then, the
- * number of dead letters, and the streams past their bounds.
+ * Waits up to `withinMs` until no mail and no task is left. Returns the subjects that still have messages, the number
+ * of dead letters, and the streams above their byte limits.
  */
 export async function findLeftWork(bus: Bus, withinMs: number): Promise<string[]> {
   let left: string[] = [];
@@ -33,7 +33,7 @@ export async function findLeftWork(bus: Bus, withinMs: number): Promise<string[]
 
 async function leftIn(bus: Bus, stream: string): Promise<string[]> {
   const { state } = await bus.jetstream.streams.info(stream, { subjects_filter: ">" });
-  // MAIL also holds a mark for each shard that has sent mail.
+  // Ignores the mark that the stream MAIL holds for each shard that has sent mail.
   const mark = sentSubject("*").replace("*", "");
   return Object.entries(state.subjects ?? {})
     .filter(([subject]) => !subject.startsWith(mark))

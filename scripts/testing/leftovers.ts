@@ -8,8 +8,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 export const RUN_VARIABLE = "TRUNKLINE_TEST_RUN";
 
 /**
- * Time for helper processes to exit. A helper whose input closes when its parent exits then exits too, but later on a
- * busy machine.
+ * Maximum time for helper processes to exit. Some helpers exit only when the exit of their parent closes their input.
+ * On a busy machine this takes longer.
  */
 const END_MS_MAX = 5_000;
 const LOOK_MS = 20;
@@ -44,8 +44,8 @@ export async function endAll(mark: string): Promise<void> {
       kill(pid);
       killed.add(pid);
     }
-    // When a process is killed, the kernel frees its memory first, and the mark with it, and closes its sockets
-    // later. So wait for the sockets too.
+    // Also waits until the killed processes have closed their sockets. The kernel first frees a process's memory, and
+    // with it the mark, and closes the sockets later.
     return ![...killed].some(holdsSockets);
   });
 }

@@ -22,7 +22,7 @@ export const logbook = defineContract({
   kind: "logbook",
   messages: {
     write: { input: z.object({ text: z.string() }), reply: z.object({ line: z.int() }) },
-    /** The same by mail. */
+    /** Like `write`, but by mail. */
     note: { input: z.object({ text: z.string() }) },
     read: { input: z.object({}), reply: Lines },
   },

@@ -181,7 +181,7 @@ export function memoryActors({
     }
   }
 
-  /** A task that nobody waits for. */
+  /** Runs a task that an actor sent, so no caller waits for its result. */
   async function runSent({ kind, key, message, input, lane = "" }: Envelope): Promise<void> {
     const crew = crews.get(kind);
     const schema: TaskSchema | undefined = crew?.contract.messages[message];

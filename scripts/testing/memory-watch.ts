@@ -29,7 +29,7 @@ export class MemoryWatch implements Disposable {
   }
 }
 
-/** 0 of a process that has ended. */
+/** Returns the resident memory of a process in bytes. Returns 0 if the process has ended. */
 export function residentBytes(pid: number): number {
   try {
     const [, kilobytes] =

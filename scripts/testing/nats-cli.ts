@@ -11,7 +11,7 @@ export const natsCli = ({ isOptimized = false } = {}) =>
     folder: "natscli",
   });
 
-/** Skips the tests of a hook when Go is missing, and says why. */
+/** Returns the path of the nats CLI. If Go is missing, prints the reason and skips the tests of the hook. */
 export async function natsCliOrSkip(hook: Mocha.Context): Promise<string> {
   hook.timeout(300_000); // The first build of the CLI compiles a few hundred packages.
   const cli = await natsCli();

@@ -12,8 +12,8 @@ import { NatsServer, type NatsServerOptions, newNatsPassword } from "../nats-ser
 import { REPOSITORY } from "../tools.ts";
 
 /**
- * Time to elect a leader. An election takes a second, or several seconds if two servers stand for election at the
- * same time.
+ * Maximum time to elect a leader. An election takes a second, or several seconds if two servers stand for election at
+ * the same time.
  */
 const CLUSTER_MS_MAX = 60_000;
 /** Timeout of a request to the cluster. Without a leader, the cluster does not respond. */
@@ -29,7 +29,7 @@ export interface TestNatsOptions {
   port?: number;
   /** nats-server configuration that is appended to the repository's nats.conf and overrides it. */
   config?: string;
-  /** Hears every line of its log. */
+  /** Called with every line of the server's log. */
   onLine?: (line: string) => void;
 }
 
@@ -163,7 +163,7 @@ export class TestNatsServer extends NatsServer {
     await rm(this.#folder, { recursive: true, force: true });
   }
 
-  /** Ends it gracefully, then starts it on the same port and store. */
+  /** Stops the server gracefully, then starts it on the same port and store. Unlike `stop`, keeps the folder. */
   override async restart(): Promise<void> {
     await super.stop();
     await this.start();

@@ -49,7 +49,7 @@ export class OrderedOutput {
 
 interface Entry {
   file: string;
-  /** Not printed yet. */
+  /** The part of the output that is not printed yet. */
   text: string;
   hasBegun: boolean;
 }

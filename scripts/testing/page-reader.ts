@@ -10,7 +10,7 @@ import { guard, openPool, renderParts } from "./printer.ts";
 import { refusalOf } from "./refusal.ts";
 import { taskContext } from "./task-context.ts";
 
-/** Longer than any page of a test takes on a busy machine. */
+/** Deadline of a call: longer than any page of a test takes on a busy machine. */
 const DEADLINE_MS = 100_000;
 
 export interface PageReader {

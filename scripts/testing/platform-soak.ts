@@ -37,7 +37,7 @@ const FILES_SLACK = 60;
 const OTHER_FILES = /profile|chrom|\/git\//i;
 const QUIET_MS_MAX = 60_000;
 
-/** One look at the platform. */
+/** One measurement of the platform. */
 interface Sample {
   atS: number;
   /** Resident bytes of each process of ours by its name, without browsers and app processes. */
@@ -57,7 +57,7 @@ export interface SoakReport {
   /** `early` is the median over the second third of the run, and `late` the median over the last third. */
   figures: { name: string; early: number; late: number }[];
   jumps: number;
-  /** Whether the time of day moved. */
+  /** True if libfaketime was installed, so that the time of day could jump. */
   hasFakeTime: boolean;
 }
 

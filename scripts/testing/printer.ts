@@ -33,13 +33,13 @@ const DEADLINE_MS = 50_000;
 /** Long timeouts: a healthy browser may respond slowly on a busy machine, and a test's task is not retried. */
 const PATIENT = { pingTimeoutMs: 40_000, contextCloseMs: 20_000 };
 
-/** A cache whose bus is away. */
+/** A cache that never stores or finds anything, as if the bus were unavailable. */
 const lostCache = new RenderCache({
   store: { get: async () => undefined, put: async () => false },
   clock: systemClock,
 });
 
-/** For render workers without jobs from a gateway, which would have encrypted requests. */
+/** Request keys for render workers that get no jobs from a gateway, so that no request is encrypted. */
 const noRequestKeys = {
   open: async () => {
     throw new Error("no request of a job is encrypted here");

@@ -63,7 +63,7 @@ export const probe = defineContract({
     },
     early: { input: Nothing },
     late: { input: Nothing },
-    /** Gives echo tasks to workers. */
+    /** Sends one echo task for each text to workers. */
     ask: { input: z.object({ texts: z.array(z.string()), failing: z.int() }), reply: Log },
     echoed: { input: z.object({ text: z.string() }) },
     echoFailed: { input: z.object({ text: z.string(), code: z.string() }) },
@@ -190,7 +190,7 @@ export const tally = defineContract({
   messages: { add: { input: Nothing, reply: Tally }, addLater: { input: Nothing } },
 });
 
-/** Counts in memory alone. */
+/** Counts in memory only, because the kind is not durable. */
 export const tallyActor = defineActor(tally, {
   state: Tally,
   initial: { count: 0 },

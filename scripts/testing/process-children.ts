@@ -13,7 +13,7 @@ export function childrenOf(pid: number): number[] {
   }
 }
 
-/** Counts the open files and sockets of a process; 0 of one that has ended. */
+/** Counts the open files and sockets of a process. Returns 0 if the process has ended. */
 export function openFilesOf(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/fd`).length;
@@ -69,7 +69,7 @@ export async function stopGroup(group: number): Promise<void> {
   await until("they stand still", async () => (await membersOf(group))?.every(standsStill));
 }
 
-/** A process that has ended but was not waited for does nothing either. */
+/** Returns true if all threads are suspended. A zombie (an ended process that was not reaped) counts as suspended. */
 const standsStill = (pid: number | string) =>
   statesOfThreads(pid).every((state) => state === "T" || state === "Z");
 

@@ -1,6 +1,6 @@
 /**
- * A lock between processes of this machine, which the end of its holder frees. Processes that find an ended holder in
- * the same moment may get it together, so it only saves work that may be done twice.
+ * A lock between processes of this machine. If the holder has ended, another process can take the lock. Processes
+ * that notice this at the same moment may all get the lock, so use it only to avoid duplicate work.
  */
 import { lstat, readlink, rm, symlink } from "node:fs/promises";
 import { setTimeout as wait } from "node:timers/promises";
@@ -19,7 +19,10 @@ export async function withLock<T>(path: string, action: () => Promise<T>): Promi
   }
 }
 
-/** Takes the lock unless a process holds it that lives. */
+/**
+ * Tries once to take the lock, and returns true if it did. If the holder has ended or the lock is too old, removes
+ * the lock for the next attempt.
+ */
 async function isTaken(path: string): Promise<boolean> {
   try {
     await symlink(String(process.pid), path);
@@ -36,7 +39,7 @@ function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    // EPERM: it lives, and belongs to another user.
+    // EPERM: the process runs, but belongs to another user.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
 }

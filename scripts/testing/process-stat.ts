@@ -22,11 +22,13 @@ export interface ProcessStat {
   started: string;
   /** Processor time of all threads so far, in steps of 10 ms. */
   processorMs: number;
-  /** The same, with the descendants that have ended and were waited for. */
+  /** Like `processorMs`, plus the processor time of all descendants that have ended and were reaped. */
   processorMsWithEnded: number;
 }
 
-/** Returns undefined for a process that has ended, and where there is no /proc. `thread` is the id of one thread. */
+/**
+ * Returns undefined if the process has ended or if there is no /proc. With `thread`, reads the thread with this id.
+ */
 export function processStat(pid: number | string, thread?: string): ProcessStat | undefined {
   let stat: string;
   try {

@@ -25,7 +25,7 @@ export interface FiringAlert {
 export class Promcheck {
   readonly #program: string;
 
-  /** Skips the tests of a hook when Go is missing, and says why. */
+  /** Builds the program. If Go is missing, prints the reason and skips the tests of the hook. */
   static async buildOrSkip(hook: Mocha.Context): Promise<Promcheck> {
     hook.timeout(400_000); // The first build compiles the engine of Prometheus.
     const version = "0.310.0";

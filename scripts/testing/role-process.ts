@@ -96,7 +96,10 @@ export class RoleProcess implements AsyncDisposable {
     return this.#program.exit();
   }
 
-  /** Rejects if the embedded bus refused a request of a role because deploy/bus-permissions lacks a right. */
+  /**
+   * Ends the process. Rejects if the embedded bus refused a request of a role because deploy/bus-permissions lacks a
+   * right.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#program[Symbol.asyncDispose]();
     // Ignores violations by the doctor, which tests that its user's forbidden requests are rejected.

@@ -50,7 +50,7 @@ export class TestAuthority {
 
 let serial = 0;
 
-/** RFC 5280, section 4.1, in DER. */
+/** Returns a certificate (RFC 5280, section 4.1) in PEM, encoded from DER. */
 function certificate(
   {
     subject,

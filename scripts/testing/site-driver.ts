@@ -77,7 +77,7 @@ export class SiteDriver {
   }
 }
 
-/** Returns an id made of a number. */
+/** Returns the number as an id of 32 hexadecimal digits. */
 export const hex = (number: number) => number.toString(16).padStart(32, "0");
 
 export const rulesOutcome = (rules: Partial<RobotsRules> = {}): RobotsOutcome => ({

@@ -9,7 +9,7 @@ import { hex, rulesOutcome, SiteDriver } from "./site-driver.ts";
 
 export interface Simulation {
   seed: number;
-  /** Undefined for the default delay. */
+  /** The Crawl-delay of robots.txt. If undefined, the default delay applies. */
   crawlDelayMs?: number;
   /** For each account, the number of requests of each of its jobs. */
   jobs: Record<string, number[]>;
@@ -21,7 +21,7 @@ export interface Simulation {
   /** Probability that a page takes `slowMs` instead of `pageMs`. */
   slow?: number;
   slowMs?: [number, number];
-  /** Every n-th request gets a 429. */
+  /** The server answers every `awayEvery`-th request with 429. */
   awayEvery?: number;
   /**
    * The host of the site actor dies after `afterRequests` requests. The site actor is then unreachable for `awayMs`.
@@ -30,7 +30,7 @@ export interface Simulation {
 }
 
 export interface Simulated {
-  /** Departure times in order. */
+  /** The times at which requests were sent, in order. */
   starts: number[];
   /** The account, the job and the number of requests of each granted turn. */
   grants: { account: string; job: string; requests: number }[];
@@ -64,7 +64,7 @@ class SimulatedWorld {
   readonly #result: Simulated;
   #order = 0;
   #inFlight = 0;
-  /** Turns that stop because the web server's response asked for a pause. */
+  /** Turns that end early because the web server's response asked for a pause. */
   readonly #left = new Set<string>();
   #lookAt = Number.POSITIVE_INFINITY;
   /** Time until which the site actor is unreachable. */
@@ -275,7 +275,7 @@ class SimulatedWorld {
     this.#reach(this.#transit(), () => {
       this.#tell((site) => site.tell("requestStarted", { turn, nth, lateMs }));
       const next = { job, turn, nth: nth + 1, requests: requests - 1, attempt: 1 };
-      // Continues when the site knows.
+      // The worker continues when the site actor has received this message.
       if (!isLast) this.#after(this.#transit(), () => this.#goOn(next));
     });
   }
@@ -318,13 +318,13 @@ class SimulatedWorld {
   }
 }
 
-/** The rest of a turn at a worker. */
+/** The remaining requests of a turn at a worker. */
 interface Work {
   job: string;
   turn: string;
-  /** Number of its next request. */
+  /** Number of the turn's next request, counted from 0. */
   nth: number;
-  /** Requests from that one on. */
+  /** Number of remaining requests, including the next one. */
   requests: number;
   attempt: number;
 }

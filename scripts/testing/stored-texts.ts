@@ -18,19 +18,25 @@ export async function storedTexts({ jetstream: { streams } }: Bus): Promise<stri
   return texts;
 }
 
-/** A message that was deleted meanwhile is no error. A stream that cannot be read is one. */
+/**
+ * Returns null for a message that was deleted meanwhile. Throws every other error, such as a stream that cannot be
+ * read.
+ */
 function nullIfGone(error: unknown): null {
   if (error instanceof Error && /no message found/.test(error.message)) return null;
   throw error;
 }
 
-/** Returns the texts that contain the value, as it is or in base64 at any place of its groups of three bytes. */
+/** Returns the texts that contain the value, either unchanged or inside of a longer text in base64, at any offset. */
 export function textsWith(value: string, texts: readonly string[]): string[] {
   const forms = [value, ...[0, 1, 2].map((offset) => insideOfBase64(value, offset))];
   return texts.filter((text) => forms.some((form) => text.includes(form)));
 }
 
-/** Returns the characters that the value has in base64 behind this many bytes, whatever stands around it. */
+/**
+ * Returns the base64 characters that depend only on the value, if it stands `offset` bytes after a multiple of three
+ * bytes.
+ */
 function insideOfBase64(value: string, offset: number): string {
   const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(value)]);
   const whole = bytes.subarray(0, bytes.length - (bytes.length % 3));

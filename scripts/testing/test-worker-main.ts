@@ -39,7 +39,7 @@ export interface FileOutcome {
 export interface Failure {
   /** The test's full name. */
   name: string;
-  /** With its stack. */
+  /** The error message with its stack. */
   error: string;
 }
 
@@ -75,7 +75,8 @@ if (process.send) {
 
 async function answer(order: FileOrder, send: Send): Promise<void> {
   const outcome = await runFile(order, send);
-  // Node would write it at an orderly exit, but this process is killed when there are no more files.
+  // Writes the compile cache now. Node writes it only at a normal exit, but this process is killed when there are no
+  // more files.
   if (order.path.startsWith(REPOSITORY)) flushCompileCache();
   process.stdout.write(END_OF_OUTPUT);
   process.stderr.write(END_OF_OUTPUT);

@@ -22,7 +22,7 @@ const FILE_MS_MAX = 20 * 60_000;
 const CHILDREN_END_MS = 500;
 
 export class TestWorker implements AsyncDisposable {
-  /** Begins the marks of its files. */
+  /** The beginning of the marks of all files that this worker runs. */
   readonly mark: string;
   /**
    * False if this worker has ended, a file has failed in it, or a file left processes behind. Then no other file
@@ -73,7 +73,8 @@ export class TestWorker implements AsyncDisposable {
     const left = await this.#endChildren();
     if (left.length > 0) outcome.problem ??= `left processes behind: ${left.join(", ")}`;
     if (problem !== undefined) outcome.problem = problem;
-    // Until now, processes that a crash left behind may have held the pipes open.
+    // Waits for the rest of the output only now: after a crash, leftover processes may have held the pipes open until
+    // they were ended.
     await Promise.race([printed, this.#closed]);
     return outcome;
   }

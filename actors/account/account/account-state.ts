@@ -3,7 +3,7 @@ import { z } from "zod";
 import { Invitation, Member, TokenEntry, UsageDay } from "../../../schemas/account/account.ts";
 import { EpochMs, Sha256 } from "../../../schemas/values.ts";
 
-/** Members had one role at first. */
+/** Converts a member of the first release, in which a member had only one role. */
 const StoredMember = z.preprocess((stored) => {
   if (typeof stored !== "object" || stored === null || !("role" in stored)) return stored;
   const { role, ...member } = stored;
@@ -25,7 +25,7 @@ export const AccountState = z.object({
   tokens: z.array(TokenEntry),
   /** Usage by day, the oldest first. Days without usage have no entry. */
   usage: z.array(UsageDay),
-  /** Ids of the tasks whose browser time was counted last. */
+  /** Ids of the latest tasks whose browser time was counted. Repeated reports of these tasks are ignored. */
   countedTasks: z.array(z.string()),
 });
 export type AccountState = z.infer<typeof AccountState>;

@@ -29,7 +29,7 @@ interface Moment {
   now: number;
 }
 
-/** The live update after each change of members. */
+/** The live update that is published after each change of members. */
 export const live = { change: "members" } as const;
 
 export function memberOf(state: State, userId: string): DeepReadonly<Member> {

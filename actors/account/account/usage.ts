@@ -1,8 +1,8 @@
-/** Browser time by UTC day. */
+/** Counts the used browser time of an account for each UTC day. */
 import type { UsageDay } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 
-/** Browser time is shown for a month: 31 whole days and today. */
+/** Limits the days of browser-time usage that an account stores and shows: today and the 31 days before. */
 export const USAGE_DAYS_MAX = 32;
 
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ type Usage = DeepReadonly<UsageDay[]>;
 /** Returns the UTC day of a time in epoch milliseconds, as YYYY-MM-DD. */
 export const dateOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
-/** The next UTC midnight. */
+/** Returns the next UTC midnight, in epoch milliseconds. */
 export const nextDayAt = (at: number) => (Math.floor(at / DAY_MS) + 1) * DAY_MS;
 
 export function usageOf(usage: Usage, date: string): UsageDay {

@@ -5,7 +5,7 @@ import { EpochMs } from "../../../schemas/values.ts";
 const Tries = z.object({ tries: z.int().min(0), lastAt: EpochMs });
 
 export const LoginGuardState = z.object({
-  /** The one that tried last is last. */
+  /** The sources of attempts. The source of the latest attempt is the last. */
   sources: z.array(
     Tries.extend({
       from: z.string(),

@@ -6,8 +6,8 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { LoginGuardState } from "./login-guard-state.ts";
 
 /**
- * The number of wrong passwords for one person that one source may send without waiting. A source is a network, a
- * browser or a session. Each further attempt must wait.
+ * The number of wrong passwords for one e-mail address that one source may send without waiting. A source is a
+ * network, a browser or a session. Before each further attempt it must wait.
  */
 export const SOURCE_GUESSES_FREE = 10;
 /**
@@ -59,7 +59,8 @@ export const loginGuardActor = defineActor(loginGuard, {
         isKnown ? 0 : waitOf(strangers, OF_STRANGERS, now),
       );
       if (waitMs > 0) return { state, reply: { waitMs } };
-      // One network alone delays nobody else.
+      // Only the first wrong passwords of an unknown source count for all unknown sources, so one network cannot
+      // delay others.
       const isCounted = !isKnown && before.counted < GUESSES_PER_SOURCE_COUNTED;
       const counted = before.counted + Number(isCounted);
       const others = sources.filter((source) => source !== before);

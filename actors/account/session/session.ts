@@ -52,7 +52,7 @@ export const sessionActor = defineActor(session, {
         const { logout: _before, ...open } = openOf(state, secretHash, now);
         return { state: logout ? { ...open, logout } : open, reply: {} };
       }
-      // The session has ended, so nobody can confirm the sign-out.
+      // The session has ended, so nobody can confirm the sign-out, and nothing is stored.
       return { state, reply: {} };
     },
 

@@ -74,8 +74,8 @@ export const userActor = defineActor(user, {
     addSession(state, { userId, sessionId, passwordVersion }) {
       const isTheirs = state.id === userId;
       if (isTheirs && state.sessions?.includes(sessionId)) return { state, reply: {} };
-      // Refuse a new session if the password was changed after it was checked. The change could not end this session,
-      // because it was not recorded yet.
+      // Refuse a session if the password was changed after the sign-in had checked it. The change could not end this
+      // session, because the session was not recorded yet.
       const isStale = (passwordVersion ?? 0) < (state.passwordVersion ?? 0);
       if (!isTheirs || isStale) {
         throw new ActorError(

@@ -6,8 +6,8 @@ import { EpochMs } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 /**
- * An alarm that its agent did not handle is repeated after this time, then after twice the time, and so on: an app
- * may stay broken for weeks.
+ * An alarm that its agent did not handle is repeated after this time, then after twice the time, and so on, up to the
+ * limit below: an app may stay broken for weeks.
  */
 export const AGENT_ALARM_RETRY_MS = 60_000;
 export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;

@@ -13,7 +13,8 @@ export const AgentInboxState = z.object({
   next: z.int().min(1),
   first: z.int().min(1),
   /**
-   * Numbers of the events to deliver, in ascending order. A replayed event is added here, and its row is not written.
+   * Numbers of the events to deliver, in ascending order. A replay adds a number here; the row of the event stays
+   * unchanged until its turn begins.
    */
   waiting: NumberRuns,
   /**
@@ -31,9 +32,9 @@ export const AgentInboxState = z.object({
       dueAt: EpochMs.optional(),
     })
     .optional(),
-  /** How long and how many events the app keeps, as configured when the latest event arrived. */
+  /** For how many days the app keeps events, and how many at most, as configured when the latest event arrived. */
   keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
-  /** Characters of requests in rows. */
+  /** Sum of the characters of the requests that are in rows. */
   inlineBytes: z.int().min(0),
   /**
    * Bytes of the bodies that are blobs. `toldBytes` below is the inbox's size that was last reported to the account.

@@ -24,7 +24,7 @@ import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./
  */
 const EVENTS_WAITING_RETRY_S = 30;
 /**
- * Bytes of the bodies in the rows of one inbox. Rows are in memory while events arrive. Above this limit, small
+ * Limit of the requests in the rows of one inbox. Rows are in memory while events arrive. Above this limit, small
  * bodies become blobs too.
  */
 export const EVENT_INLINE_TOTAL_BYTES_MAX = 8_000_000;
@@ -89,8 +89,8 @@ export const agentInboxActor = defineActor(agentInbox, {
       const draft = new InboxDraft(state, context);
       settle(draft, result);
       const hasNext = isUnderWay(draft);
-      // Notifies the agent also of a turn that began for a host that has lost the agent meanwhile: the lost host
-      // received the reply with that turn.
+      // Notifies the agent of a turn that is under way, even if this report did not begin it: the host that received
+      // that turn may have lost the agent.
       if (hasNext && !takesNext) tellAgent(draft);
       return { ...draft.transition(), reply: { hasNext: hasNext && takesNext } };
     },

@@ -17,8 +17,8 @@ const DAY_MS = 86_400_000;
 const NEXT_STEP_MS = 1_000;
 
 /**
- * Removes the oldest entries past the number or age that is kept, except waiting entries. Returns true if more
- * entries remain to be removed.
+ * Removes the oldest entries past the number or age that is kept, up to the first waiting entry, at most
+ * DELIVERIES_TRIMMED_AT_ONCE in one call. Returns true if more entries may remain to be removed.
  */
 export function trim(draft: InboxDraft): boolean {
   const { keep, next, waiting } = draft.state;
@@ -32,7 +32,7 @@ export function trim(draft: InboxDraft): boolean {
     if (gone === DELIVERIES_TRIMMED_AT_ONCE) break;
     gone += 1;
     inlineBytes -= event.inlineBytes;
-    // Older entries were never counted.
+    // Entries from before `blobBytes` existed were never counted.
     blobBytes = Math.max(0, blobBytes - blobBytesOf(event));
     if (event.blob !== undefined) blobs.push(event.blob);
     draft.writeRows({ [eventRow(first)]: null, [requestRow(first)]: null });

@@ -12,7 +12,10 @@ import { withoutNumber } from "../lib/event-log/number-runs.ts";
 import { eventRow } from "./agent-inbox-state.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
 
-/** Pauses after each failed attempt of a delivery. A failing delivery delays later events by 13 minutes at most. */
+/**
+ * Pauses after each failed attempt of a delivery. Together they delay later events by 13 minutes, in addition to the
+ * time of the attempts.
+ */
 export const DELIVERY_PAUSES_MS: readonly number[] = [1_000, 5_000, 30_000, 120_000, 600_000];
 export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
 /**
@@ -21,8 +24,8 @@ export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
  */
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /**
- * An agent that has not answered for this time did not receive the mail. Mail is retried for two minutes, and may be
- * queued before that.
+ * An attempt without an answer for this time counts as failed, because the agent surely did not receive the mail.
+ * Mail is retried for two minutes, and may be queued before that.
  */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 

@@ -360,7 +360,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     setTimeout(() => this.#fail(reason), AGENT_TURN_MS_MAX).unref();
   }
 
-  /** Closing would wait for open streams. Their readers request them again, from the host that then has the agent. */
+  /** Ends open streams, because a close would wait for them. Clients must repeat the requests at the next host. */
   #endStreams(): void {
     this.#parts.streams.agentLeft(this.#running.process, this.#agent);
   }
@@ -377,7 +377,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   #fail(error: Error): void {
     if (this.#isOver) return;
     this.#finish();
-    // By then the answers have been sent.
+    // In the next turn of the event loop, the answers have been sent.
     void this.#deliveries.end(error).then(() => setImmediate(() => this.#context.end(error)));
   }
 

@@ -28,7 +28,7 @@ export interface NewRecord {
   isImage: boolean;
   /** Socket actions of this commit. With an image, also the actions of earlier commits that may not have arrived. */
   actions: readonly CommitActions[];
-  /** The socket actions of all commits up to this one have arrived. */
+  /** Number of the commit up to which the socket actions of all commits have arrived. */
   arrived: number;
   /** The agent was destroyed, and this log is what remains of it. */
   isGone?: boolean | undefined;
@@ -43,9 +43,9 @@ export interface LoadedLog {
   actions: CommitActions[];
 }
 
-/** Number of the record. */
+/** Header: the number of the record. */
 const COMMIT = "Trunkline-Commit";
-/** Header: the socket actions of all commits up to this one have arrived. */
+/** Header: the number of the commit up to which the socket actions of all commits have arrived. */
 const ARRIVED = "Trunkline-Arrived";
 /** Header: `inline`, or the name of the blob that holds the whole database. */
 const IMAGE = "Trunkline-Image";
@@ -111,8 +111,8 @@ export class AgentLog {
   }
 
   /**
-   * Appends records one after the other. Rejects as `SubjectLog.append` does and with errors of the blob store; with
-   * `limit_reached` if the account has no room for the record.
+   * Appends a record. The caller must wait for the previous append. Rejects as `SubjectLog.append` does and with
+   * errors of the blob store; with `limit_reached` if the account has no room for the record.
    */
   async append(record: NewRecord): Promise<void> {
     const actions = record.actions.length > 0 ? JSON.stringify(record.actions) : "";

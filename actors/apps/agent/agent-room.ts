@@ -8,7 +8,7 @@ import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
 import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
-/** A growing agent reserves this factor of the bytes that it needs. */
+/** A growing agent reserves the bytes that it needs, times this factor. */
 const AHEAD = 1.25;
 /**
  * An agent that needs less than this share of its reservation releases the rest. A log shrinks with each image and

@@ -1,6 +1,6 @@
 /**
- * Agents: user code for one entity each. An agent runs in one place, and its database log fences out its former
- * owner.
+ * Agents: user code for one entity each. An agent runs on one host at a time. The log of its database refuses writes
+ * of an earlier host.
  */
 import { agent } from "../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";

@@ -1,4 +1,4 @@
-/** Reports the results of deliveries to an agent's inbox. Every attempt is answered, whatever its turn did. */
+/** Reports the results of deliveries to an agent's inbox: by a call, or by mail if the call fails. */
 import { agentInbox, type DeliveryOutcome } from "../../../schemas/apps/agent-inbox.ts";
 import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";

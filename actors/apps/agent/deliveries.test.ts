@@ -105,7 +105,7 @@ describe("Deliveries", () => {
     whileRun = () => taking.stop();
     await taking.take();
     expect(settled).to.deep.equal([{ id: "1", takesNext: false }]);
-    // The inbox offers deliveries that did not begin again, including deliveries of the same round.
+    // If a delivery of the round does not begin, the inbox offers it in a later round.
     expect(begun).to.equal(2);
     const error = await refusalOf(taking.take());
     expect(error).to.include({ code: "unavailable" });

@@ -84,8 +84,9 @@ export class Deliveries {
   }
 
   /**
-   * Takes rounds of events from the inbox until none is left. Only then is the mail acknowledged, so that the agent's
-   * next owner continues after a failure. Rejects when the next owner must continue.
+   * Takes rounds of events from the inbox until none is left or another mail must continue. Only then is the mail
+   * acknowledged, so that the agent's next owner continues after a failure. Rejects when the next owner must
+   * continue.
    */
   async take(): Promise<void> {
     const { actors, clock, key, givesWay, ended } = this.#parts;
@@ -116,8 +117,8 @@ export class Deliveries {
   }
 
   /**
-   * Runs one round and sends exactly one report to the inbox, whatever the turns do. Resolves with whether more
-   * events wait.
+   * Runs one round and sends exactly one report to the inbox, whatever the turns do. Resolves with whether the same
+   * mail must take another round.
    */
   async #take(
     deliveries: readonly [Given, ...Given[]],
@@ -161,8 +162,8 @@ export class Deliveries {
   }
 
   /**
-   * Begins each delivery after the previous one was answered 2xx. The inbox offers deliveries that were not begun
-   * again.
+   * Begins each delivery after the previous one was answered 2xx. If a delivery does not begin, the inbox offers it
+   * in a later round.
    */
   async #run(round: Round, deliveries: readonly Given[]): Promise<void> {
     const { clock, hasCrashed } = this.#parts;

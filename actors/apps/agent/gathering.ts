@@ -1,7 +1,8 @@
 /**
  * Pauses a writer if one write costs about the same for few items as for many. Callers whose writes were just
  * confirmed soon send the next ones. After a pause, one write serves these callers and those that wait already.
- * Without it, each half would need its own write. PostgreSQL's commit_delay and commit_siblings follow the same rule.
+ * Without the pause, each of these two groups would need its own write. PostgreSQL's commit_delay and commit_siblings
+ * follow the same rule.
  */
 import { type Clock, OVER } from "../../runtime/lib/clock.ts";
 

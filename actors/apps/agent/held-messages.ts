@@ -46,7 +46,7 @@ export class HeldMessages {
     this.#count.hold(held.bytes);
   }
 
-  /** Releases the messages that waited for the record with this number. */
+  /** Notes that this record is stored, so that `release` may release the messages that depend on it. */
   store(commit: number): void {
     this.#durable = commit;
   }

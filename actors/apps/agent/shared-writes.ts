@@ -14,8 +14,8 @@ import { Gathering } from "./gathering.ts";
  */
 const ALONE_MAX = 2;
 /**
- * The pause lasts as long as the last batch. The server creates a separate store for each batch, which is more than a
- * third of its work if batches are small.
+ * After a batch, the writer pauses at most as long as the batch took, and at most 20 ms. The server creates a
+ * separate store for each batch, which is more than a third of its work if batches are small.
  */
 const GATHERING = { timeShare: 1, msMax: 20 };
 

@@ -40,7 +40,7 @@ interface SocketSenderParts {
   owner: string;
   /** Returns whether this host surely owns the agent. Actions without a record are sent only after this check. */
   confirm(): Promise<boolean>;
-  /** Called when the gateway no longer has the socket. */
+  /** Called when this host may no longer own the agent. */
   lost(): void;
   /** Counts the bytes that wait here. */
   waits(bytes: number): void;

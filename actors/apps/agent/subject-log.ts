@@ -25,9 +25,9 @@ export interface NewLogMessage {
 /** Another writer has taken the log over. */
 export class LogTaken extends Error {}
 
-/** Attempts to take over a log while others write to it. The other writers stop after some time. */
+/** Limit of the attempts to take over a log while others write to it. The other writers stop after some time. */
 const TRIES_MAX = 20;
-/** Messages of one request. */
+/** Limit of the messages that one read request returns. */
 const READ_AT_ONCE = 512;
 
 export class SubjectLog {

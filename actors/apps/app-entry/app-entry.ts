@@ -119,7 +119,7 @@ class AppEntry implements HostedInstance<EntryMessages> {
     };
     signal.addEventListener("abort", lose, { once: true });
     await this.#emptied.promise;
-    // By then the answers have been sent.
+    // After this turn of the event loop, the answers have been sent.
     await new Promise(setImmediate);
   }
 
@@ -187,7 +187,10 @@ class AppEntry implements HostedInstance<EntryMessages> {
     };
   }
 
-  /** Runs a request, and runs it again after its process ended if no effect can happen twice. */
+  /**
+   * Runs a request. If its process ended, runs it again if the request's method is safe and the request is not the
+   * likely cause.
+   */
   async #turn(
     id: string,
     input: AppRequest,

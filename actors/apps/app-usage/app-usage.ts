@@ -122,7 +122,7 @@ function changed(
 }
 
 const sumOf = ([log, inbox, outgoing]: DeepReadonly<AgentBytes>) => log + inbox + outgoing;
-/** An agent that has only an inbox does not exist yet. */
+/** Counts an agent only if it has a log. An agent that has only an inbox was never opened. */
 const countOf = (bytes: DeepReadonly<AgentBytes>) => (bytes[PARTS.log] > 0 ? 1 : 0);
 
 function totalOf({ apps }: State) {

@@ -7,7 +7,7 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 export const AppState = z.object({
   /** Absent if the app does not exist. `deleting` until all its data is deleted; then the state is removed. */
   status: z.enum(["there", "deleting"]).optional(),
-  /** Id of this app, which differs from earlier apps of the same name. */
+  /** Id of this app. An earlier app of the same name had another id. */
   id: Id.optional(),
   createdAt: EpochMs.optional(),
   updatedAt: EpochMs.optional(),

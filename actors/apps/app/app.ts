@@ -277,7 +277,7 @@ function outdated(state: State, rows: Rows) {
 const purgeOf = (key: string, bundles: readonly string[]): Envelope[] =>
   bundles.map((bundle) => envelope(appPurge, key, "removeBundle", { bundle }));
 
-/** The newest first. */
+/** Returns the versions, newest first. */
 const versionsOf = (rows: Rows): VersionRow[] =>
   [...rows.values()]
     .filter((row) => "version" in row)

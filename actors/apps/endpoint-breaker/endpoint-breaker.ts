@@ -8,8 +8,8 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 /**
- * Number of consecutive failures that opens an endpoint's breaker. The time for which it stays open doubles each
- * time.
+ * Number of consecutive failures that opens an endpoint's breaker. The time below is how long it stays open at first.
+ * Each failed probe doubles this time, up to the maximum.
  */
 export const BREAKER_FAILURES_MAX = 5;
 export const BREAKER_OPEN_MS = 30_000;
@@ -20,7 +20,7 @@ export const BREAKER_OPEN_MS = 30_000;
 export const BREAKER_OPEN_MS_MAX = 300_000;
 /** If the probe has no result after this time, another webhook becomes the probe. */
 export const BREAKER_PROBE_MS_MAX = 60_000;
-/** Number of reports that are remembered to recognize repeated ones. */
+/** Number of reported failures that are remembered to recognize repeated reports. */
 const BREAKER_REPORTS_KEPT = 32;
 
 const State = z.object({
@@ -37,7 +37,7 @@ const State = z.object({
       probe: z.object({ id: Id, at: EpochMs }).optional(),
     })
     .optional(),
-  /** Ids of the latest reports. */
+  /** Ids of the latest reports of failures. */
   reported: z.array(Id),
 });
 

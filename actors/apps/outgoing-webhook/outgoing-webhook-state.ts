@@ -27,7 +27,7 @@ export type OutgoingState = z.infer<typeof OutgoingState>;
 
 export const WebhookRow = z.object({
   row: z.literal("webhook"),
-  /** `webhook-id`. */
+  /** The `webhook-id` header of all attempts. */
   id: z.string(),
   url: z.string(),
   payload: Body,
@@ -39,10 +39,10 @@ export const WebhookRow = z.object({
   /** The rendering job to notify when the webhook has ended. */
   job: Id.optional(),
   createdAt: EpochMs,
-  /** Time of the first attempt, or of the first attempt after the latest resend. */
+  /** Time when the webhook was enqueued, or was last resent. */
   startedAt: EpochMs,
   ended: z.enum(["arrived", "failed"]).optional(),
-  /** Attempts since the webhook was last resent. */
+  /** Attempts since the webhook was enqueued or last resent. */
   attempts: z.int().min(0),
   /** Number of all attempts, including those before a resend. The next attempt gets the next number. */
   attemptsEver: z.int().min(0),

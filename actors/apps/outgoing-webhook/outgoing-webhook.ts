@@ -172,8 +172,8 @@ function send(
 }
 
 /**
- * Creates an id from the caller's id, so that sending is idempotent: a second send under the same id returns the
- * number of the first.
+ * Derives the `webhook-id` from the queue's key and the caller's id, so that a repeated send has the same
+ * `webhook-id`.
  */
 function messageId(key: string, sent: string): string {
   const hash = createHash("sha256").update(`${key} ${sent}`).digest("base64url");
@@ -206,7 +206,7 @@ function checkRoom({ state }: OutgoingDraft): void {
   throw new ActorError("queue_full", text, { retryAfterS: 60 });
 }
 
-/** Deletes the oldest webhooks past the limits of number and age, but none that waits. */
+/** Deletes the oldest webhooks past the limit of number or of age, up to the first that waits. */
 function trim(draft: OutgoingDraft): void {
   const { next, waiting } = draft.state;
   const waits = new Set(waiting.map(({ number }) => number));
@@ -218,7 +218,7 @@ function trim(draft: OutgoingDraft): void {
     if (!isTooOld && next - first <= OUTGOING_KEPT_MAX) break;
     if ("blob" in payload) blobs.push(payload.blob);
     draft.writeRows({ [webhookRow(first)]: null });
-    // Older entries were never counted.
+    // Entries from before `payloadBytes` was counted are not in the sum.
     payloadBytes = Math.max(0, payloadBytes - bytes);
     first += 1;
     gone += 1;

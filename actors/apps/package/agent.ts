@@ -191,8 +191,8 @@ export class Agent<Env = unknown, State = unknown> {
   }
 
   /**
-   * Calls a method after all calls that were queued before. If `id` is the id of an existing item, replaces that
-   * item.
+   * Enqueues a call of a method. Calls run one after the other, in order. An existing item with this `id` is
+   * replaced, and keeps its place.
    */
   async queue<T = unknown>(
     callback: MethodName<this>,
@@ -236,7 +236,7 @@ export class Agent<Env = unknown, State = unknown> {
     );
   }
 
-  /** Accepts work that runs only one time: a second submission with the same key or id returns the first. */
+  /** Stores a call of a method under a key or id. A second submission with the same key or id returns the first. */
   async submit<T = unknown>(
     method: MethodName<this>,
     payload?: T,
@@ -339,7 +339,7 @@ export class Agent<Env = unknown, State = unknown> {
     return found;
   }
 
-  /** Handles a request to the agent. The runtime calls it before the agent's other request methods. */
+  /** Handles a request to the agent. The runtime calls this method for each request and delivery. */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     return this.onRequest(requestOf(input, init));
   }

@@ -22,7 +22,7 @@ export type CrawlEntry = z.output<typeof WireCrawlEntry>;
 export type BrowserUsage = Camelized<z.output<typeof WireUsage>>;
 
 export interface Browser extends RestBinding {
-  /** The bytes of the PDF. */
+  /** Returns the bytes of the PDF. */
   pdf(page: PdfInput): Promise<Uint8Array<ArrayBuffer>>;
   /** Returns the image as base64 text. */
   screenshot(
@@ -54,7 +54,7 @@ export interface Browser extends RestBinding {
     id: string,
     options?: { cursor?: string; limit?: number; status?: Crawl["records"][number]["status"] },
   ): Promise<Crawl>;
-  /** The newest first. */
+  /** Lists crawls, newest first. */
   listCrawls(options?: {
     cursor?: string;
     limit?: number;
@@ -62,6 +62,6 @@ export interface Browser extends RestBinding {
   }): Promise<{ crawls: CrawlEntry[]; cursor?: string }>;
   /** Cancels a crawl and keeps its records. Throws CONFLICT if the crawl has ended. */
   cancelCrawl(id: string): Promise<void>;
-  /** Browser time used, by day. */
+  /** Returns the browser time used, by day. */
   usage(): Promise<BrowserUsage>;
 }

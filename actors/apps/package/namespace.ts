@@ -27,7 +27,7 @@ export type AgentStub<T = AnyAgent> = {
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>;
 };
 
-/** An accepted upgrade: the host connects the socket to this agent. */
+/** An accepted upgrade: the gateway connects the socket to this agent. */
 interface Acceptance {
   className: string;
   name: string;

@@ -1,4 +1,6 @@
-/** Retries with growing pauses. A random part of each pause keeps many callers from retrying at the same moment. */
+/**
+ * Retries with pauses that are random up to a growing limit, so that many callers do not retry at the same moment.
+ */
 import type { RetryOptions } from "./types.ts";
 
 /** Limit of the attempts of `retry` in an app's code. The limit below is for the pause between two attempts. */

@@ -11,7 +11,7 @@ export interface RetryOptions {
 export interface AgentClassOptions {
   /** Starts each request, call or timer only after the previous one has ended. */
   serialTurns?: boolean;
-  /** Default number of attempts of `retry`, the queue and schedules. */
+  /** Default retry options of `retry`, the queue and schedules. */
   retry?: RetryOptions;
   /** If false, clients do not receive the agent's name. The agent's address may not reveal the name. */
   sendIdentityOnConnect?: boolean;
@@ -51,7 +51,7 @@ export interface ScheduleCriteria {
   id?: string;
   type?: ScheduleType;
   timeRange?: { start?: Date; end?: Date };
-  /** Failed submissions are listed only on request. */
+  /** Defaults to `pending`: failed schedules are listed only on request. */
   status?: "pending" | "failed";
 }
 

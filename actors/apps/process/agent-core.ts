@@ -35,9 +35,12 @@ export interface AgentCore extends AgentRuntime {
   call(name: string, ...args: unknown[]): Promise<unknown>;
   /** Runs `work` as code of this agent. */
   runAs<T>(what: Omit<Running, "open">, work: () => T): T;
-  /** Resolves when work that was due at `dueAt` may begin. Its begin is then stored if needed. */
+  /**
+   * Resolves when work that was due at `dueAt` may begin. Before that, makes the start of the work durable, if the
+   * work was due before the agent was opened.
+   */
   markBegun(dueAt: number): Promise<void>;
-  /** Reports an error to the app's `onError`. */
+  /** Reports an error to the agent's `onError`. */
   report(error: unknown, connection?: AgentConnection): Promise<void>;
   noteIdle(): void;
 }

@@ -7,8 +7,8 @@ import { lentBody, takeUntouched } from "./lent-streams.ts";
 import { readBody, readBodyWithin, type UnreadBody } from "./read-body.ts";
 
 /**
- * An answer whose body is not complete this long after its head is sent as a stream. An event stream is always sent
- * as a stream, without this wait.
+ * If a body is not complete this long after the head of its answer, the answer is sent as a stream. An event stream
+ * is always sent as a stream, without this wait.
  */
 const APP_ANSWER_WHOLE_MS = 100;
 

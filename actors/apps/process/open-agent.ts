@@ -47,7 +47,7 @@ interface OpenOptions {
 }
 
 const CLOSED_BY_SERVER = 1001;
-/** Internal error (RFC 6455, section 7.4.1): clients reconnect. The thrown error goes only to the app's log. */
+/** Close code 1011, internal error (RFC 6455, 7.4.1): clients reconnect. Only the app's log has the thrown error. */
 const NOT_STARTED = { code: 1011, reason: "The agent did not start: its code failed" };
 
 export class OpenAgent implements AgentCore {
@@ -168,7 +168,7 @@ export class OpenAgent implements AgentCore {
 
   /**
    * Limits the time that the caller waits for `work`. The work itself continues, because running code cannot be
-   * stopped.
+   * interrupted.
    */
   async limited<T>(
     work: () => T | Promise<T>,
@@ -236,7 +236,7 @@ export class OpenAgent implements AgentCore {
     if (dueAt < this.#openedAt) await this.gate.durable();
   }
 
-  /** Reports an error to the app's `onError`. If `onError` throws, its error goes to the app's log. */
+  /** Reports an error to the agent's `onError`. If `onError` throws, its error goes to the app's log. */
   async report(error: unknown, connection?: AgentConnection): Promise<void> {
     // An agent without an instance cannot handle the error.
     if (this.instance === undefined) return this.log("error", error);

@@ -79,7 +79,9 @@ export class Queue implements DuePart {
     return this.#agent.database.own("SELECT * FROM _trunkline_queue ORDER BY position").map(toItem);
   }
 
-  /** The whole queue waits for its first item, even while that item waits for its next attempt. */
+  /**
+   * The whole queue waits for its first item that has not failed, even while that item waits for its next attempt.
+   */
   nextAt(): number | undefined {
     const at = this.#head()?.next_at;
     return typeof at === "number" ? at : undefined;

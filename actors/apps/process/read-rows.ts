@@ -48,7 +48,7 @@ function isLong(value: SqlValue): boolean {
   return value instanceof Uint8Array && value.length > CELL_BYTES_MAX;
 }
 
-/** A cell of a few characters has a separator too. */
+/** Counts the characters of a cell, with some for separators and short values. */
 const charsOf = (cell: SqlCell) =>
   8 +
   (typeof cell === "string"

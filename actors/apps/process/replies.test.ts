@@ -70,7 +70,8 @@ describe("the replies of an agent", function () {
       expect(await copy(own, 1)).to.include("has settled it");
       const next = await own.restart();
       try {
-        // A stopped server delivers these calls late. Each has its effect once, whether its reply is kept or evicted.
+        // A server that was suspended delivers these calls late. Each has its effect once, whether its reply is kept
+        // or evicted.
         for (const number of [1, 2, 16])
           expect(await copy(next, number)).to.include("has settled it");
         for (const number of [39, 40]) await add(next, "gateway", number, number);

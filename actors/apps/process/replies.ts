@@ -31,7 +31,7 @@ export type Outcome = { result: TurnResult } | { error: ProcessError };
 /** Smaller replies are not compressed. */
 const PACKED_BYTES_MIN = 512;
 
-/** An answered message: its id, and the call if its client reports which calls it has settled. */
+/** The id of an answered message, and its call if the calling client reports which calls are settled. */
 export interface AnsweredMessage {
   id: string;
   call?: CallId | undefined;
@@ -44,8 +44,8 @@ interface Reply {
 }
 
 /**
- * Replies that no client will request again are deleted in batches, by number or size, with one change of the
- * database.
+ * Replies that no client will request again are deleted together, with one change of the database, when their number
+ * or their size reaches a limit below.
  */
 const SETTLED_MAX = 16;
 const SETTLED_BYTES_MAX = 16 * 1024;
@@ -61,8 +61,8 @@ export class Replies {
   readonly #ofClients = new Map<string, Map<number, string>>();
   /**
    * For each client, the number below which no reply is kept and no call is run. The client that settled last comes
-   * last. Such numbers are needed because a stopped server or host may deliver a copy of a call long after its client
-   * has received the reply.
+   * last. Such numbers are needed because a server or host that was suspended may deliver a copy of a call long after
+   * its client has received the reply.
    */
   readonly #settled = new Map<string, number>();
   #bytes = 0;

@@ -18,7 +18,7 @@ import { fromJson, toJson } from "./own-tables.ts";
 
 /** Limit of the interval of `scheduleEvery`. A cron expression may have longer intervals. */
 export const AGENT_INTERVAL_S_MAX = 30 * 24 * 3_600;
-/** The latest time of `schedule`. */
+/** Limit of a delay that `schedule` gets in seconds. */
 export const AGENT_DELAY_S_MAX = 100 * 366 * 24 * 3_600;
 
 interface Timing {

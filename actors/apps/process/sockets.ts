@@ -1,6 +1,4 @@
-/**
- * The connections of one agent: stored in its database. The agent sends actions to them and receives their frames.
- */
+/** The connections of one agent, stored in its database. The agent sends them actions and receives their frames. */
 
 import type {
   ProcessAction,
@@ -34,7 +32,7 @@ import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
 
 /** Close code 1006 (RFC 6455, section 7.4.1): the socket closed without a close frame. */
 const ABNORMAL_CLOSE = 1006;
-/** 1012, "service restart" (RFC 6455's registry): the client should reconnect. Messages sent meanwhile are lost. */
+/** Close code 1012, service restart (RFC 6455's registry). Clients reconnect; messages sent meanwhile are lost. */
 const GIVEN_UP = { code: 1012, reason: "The agent could not reach this socket" };
 
 interface Entry {
@@ -164,7 +162,7 @@ export class Sockets {
 
   /**
    * Handles frames and skips those that were handled before, because the gateway resends a frame when it is unsure.
-   * Resolves with true while a handler still runs.
+   * Resolves with true if a handler still runs after SOCKET_BATCH_HELD_MS.
    */
   async frames(socket: ProcessConnection, brought: BroughtFrames): Promise<boolean> {
     const entry = this.#entries.get(keyOf(socket));

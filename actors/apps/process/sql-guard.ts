@@ -1,6 +1,6 @@
 /**
- * The limits of an agent's own SQL: it may do anything within its database, but nothing outside the database or its
- * log.
+ * The limits of the SQL of app code: it may do anything within its agent's database, but nothing outside the database
+ * or its log.
  */
 import { constants } from "node:sqlite";
 

@@ -1,4 +1,4 @@
-/** Submissions: accepted work with an id, a durable status, and at most one effect. */
+/** Submissions: accepted work with an id and a durable status. Without retry options, it runs at most one time. */
 
 import { randomUUID } from "node:crypto";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
@@ -82,7 +82,9 @@ export class Submissions implements DuePart {
     return rows.map(toSubmission);
   }
 
-  /** Resolves with the submission when it has ended; with undefined if it does not exist. */
+  /**
+   * Resolves with the submission when it has ended; with undefined if it does not exist. Rejects after `timeoutMs`.
+   */
   async wait(
     id: string,
     { timeoutMs }: { timeoutMs?: number } = {},
@@ -93,7 +95,7 @@ export class Submissions implements DuePart {
       isLate = true;
       wake();
     };
-    // Node ends a longer timer at once.
+    // Node fires a longer timer immediately.
     const timer =
       timeoutMs === undefined ? undefined : setTimeout(end, Math.min(timeoutMs, 2 ** 31 - 1));
     try {

@@ -258,7 +258,7 @@ function serializeResult(
   return new Uint8Array(bytes);
 }
 
-/** Returns the start properties. They are used only if this is the agent's first message. */
+/** Returns the start properties. They are used only if this message starts the agent. */
 function propsOf(input: TurnInput): unknown {
   switch (input.type) {
     case "invoke":

@@ -34,7 +34,8 @@ export function endExtraction(draft: JobDraft): void {
 }
 
 /**
- * Sends JSON tasks until JOB_JSON_TASKS_MAX are open. So few tasks fit one message even with the longest addresses.
+ * Sends JSON tasks of queued pages until JOB_JSON_TASKS_MAX are open. One transition can send this number of tasks,
+ * even with the longest addresses.
  */
 function askNext(draft: JobDraft): void {
   const { account } = draft.state;

@@ -12,17 +12,17 @@ import type { JobDraft } from "./state/job-draft.ts";
 import { postpone } from "./wanted-requests.ts";
 
 /**
- * First pause of a host after a fault of this platform. Each further fault doubles the pause, up to
- * SITE_FULL_RETRY_MS.
+ * First pause of a host after a fault of this platform. Each further fault of the job doubles the pause, up to
+ * SITE_FULL_RETRY_MS, until a page is fetched.
  */
 export const FAULT_RETRY_MS = 5_000;
 /**
- * A job ends if every turn of this period failed by a fault of this platform: a full store, or browsers that do not
- * start.
+ * A job ends if no page was fetched for this long and CRAWL_TRIES_MAX turns or more failed by a fault of this
+ * platform. Such faults are a full store, or browsers that do not start.
  */
 export const JOB_FAULTS_MS_MAX = 600_000;
 
-/** Records a turn that ended by a fault of this platform. The fault counts as a failed attempt of no page. */
+/** Records a turn that ended by a fault of this platform. Does not count it as a failed attempt of any page. */
 export function recordFault(draft: JobDraft, host: string, fault: string): void {
   const { since = draft.now, turns = 0 } = draft.state.faults ?? {};
   const minutes = Math.floor((draft.now - since) / 60_000);

@@ -1,4 +1,7 @@
-/** Takes addresses of pages from robots.txt files and sitemaps. */
+/**
+ * Takes the addresses of sitemaps from robots.txt files, and the addresses of pages and of nested sitemaps from
+ * sitemaps.
+ */
 
 import type { z } from "zod";
 import { CRAWL_DISALLOWED_TEXT } from "../../../schemas/crawl/content-signal.ts";
@@ -44,7 +47,10 @@ export function learnRobots(draft: JobDraft, learned: RobotsLearned): boolean {
   return true;
 }
 
-/** Takes a slice of a sitemap. Returns false if no turn of the job reads it. */
+/**
+ * Handles a report with some of a sitemap's addresses. Returns false if the reporting turn does not hold this
+ * sitemap.
+ */
 export function readSlice(draft: JobDraft, slice: Slice): boolean {
   const number = sitemapOfTurn(draft, slice.turn, slice.url);
   if (number === undefined) return false;

@@ -1,6 +1,6 @@
 /**
- * Lists the records of a job: without a status in discovery order, with a status so that each record appears exactly
- * once.
+ * Lists the records of a job. A listing of all records is in discovery order. A listing by status shows each record
+ * exactly once, even while pages settle.
  */
 
 import { strict as assert } from "node:assert";
@@ -21,7 +21,10 @@ import { addressOf } from "./state/page-address.ts";
 import { finishedPages, LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
 import { readShown } from "./state/settled-record.ts";
 
-/** Bytes of one listing. The rest of the message fits below MESSAGE_BYTES_MAX. */
+/**
+ * Maximum bytes of the entries in one reply, unless the first entry alone is larger. The rest of the message fits
+ * below MESSAGE_BYTES_MAX.
+ */
 export const RECORD_LIST_BYTES_MAX = 800_000;
 
 type Page = DeepReadonly<PageRow>;
@@ -51,10 +54,9 @@ export function summaryOf({ state }: JobDraft): CrawlSummary {
 }
 
 /**
- * Lists records after the cursor.
- *
- * A settled record never changes. A listing by status first shows the records settled at its start, in discovery
- * order, then those settled since, and so on. So none is missing or repeated while pages settle.
+ * Lists records after the cursor. A settled record never changes, unless it was skipped for its depth. A listing by a
+ * status other than `queued` first shows the records that were settled when the listing began, in discovery order.
+ * Then it shows the records that were settled since, and so on. So none is missing or repeated while pages settle.
  */
 export function listRecords(draft: JobDraft, { status, cursor, count }: Query): Listed {
   const { state } = draft;
@@ -92,8 +94,8 @@ function* walk(
 }
 
 /**
- * Yields the indexes of records with a wanted status letter. Skips rows in which no record was settled after
- * settlement number `after`.
+ * Yields the indexes of records with a wanted status letter. While the job runs, skips rows in which no record was
+ * settled after settlement number `after`.
  */
 function* matching(
   draft: JobDraft,

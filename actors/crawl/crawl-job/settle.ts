@@ -20,7 +20,10 @@ type Page = DeepReadonly<PageRow>;
 type OutcomeOf<K extends PageOutcome["kind"]> = Extract<PageOutcome, { kind: K }>;
 type Extracted = z.output<typeof crawlJob.messages.jsonExtracted.input>;
 
-/** Settles a page in flight. The caller handles its links. */
+/**
+ * Handles the outcome of a page in flight: settles the page, queues it again, or ends the job. The caller handles its
+ * links.
+ */
 export function settle(draft: JobDraft, outcome: PageOutcome): void {
   const { index } = outcome;
   const page = pageOf(draft, index);
@@ -130,7 +133,7 @@ function redirectRefusal(draft: JobDraft, index: number, url: string): string | 
   return verdict.allowed ? undefined : `where ${verdict.reason}`;
 }
 
-/** Whether the page was not fetched because its host did not respond, and not because of a ban. */
+/** Whether the page was refused only because the host did not respond to the request for its robots.txt. */
 export const isUnreachable = (outcome: PageOutcome) =>
   outcome.kind === "disallowed" && outcome.unreachable === true;
 
@@ -173,7 +176,7 @@ function settleFailed(
   }
 }
 
-/** Adds the origin of a moved start URL. Its sitemaps are read too. */
+/** Adds the origin to which the start URL redirects, because the sitemaps of that origin are read too. */
 function addHome(draft: JobDraft, url: string): void {
   const { origin, host } = new URL(url);
   if (draft.state.homes.some((home) => home.origin === origin)) return;

@@ -25,7 +25,10 @@ type TurnEnded = z.output<Messages["turnEnded"]["input"]>;
 
 const turnRow = (turn: string) => `t/${turn}`;
 
-/** Sends the turn to a worker with queued requests of its host, or returns it to the site if there are none. */
+/**
+ * Sends the turn to a worker with queued requests of its host. Returns it to the site if there are none or the host
+ * is paused.
+ */
 export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Granted): void {
   if (draft.findRow("turn", turnRow(turn)) !== undefined) return;
   if (isPostponed(draft, host)) {
@@ -82,8 +85,8 @@ export function takeReadSitemap(draft: JobDraft, turn: string, number: number): 
 }
 
 /**
- * Requeues unreported requests ahead of the others, in their order. Returns false if the turn had reported
- * everything.
+ * Ends a turn: puts its unreported pages back at the front of their queue, in their order, and requeues its sitemaps.
+ * With `failed`, each page then gets a turn of its own. Returns false if the turn had reported everything.
  */
 export function endTurn(draft: JobDraft, { turn, failed }: TurnEnded): boolean {
   const row = draft.findRow("turn", turnRow(turn));
@@ -192,8 +195,8 @@ function setApart(draft: JobDraft, index: number): void {
 }
 
 /**
- * Requeues a page that was the only request of a turn that broke off, up to CRAWL_TRIES_MAX times. The cause may be
- * the page, its worker, the bus, or a fault of this platform.
+ * Requeues a page that was the only request of a turn that broke off. When CRAWL_TRIES_MAX such turns broke off,
+ * settles it as errored. The cause may be the page, its worker, the bus, or a fault of this platform.
  */
 function returnBroken(draft: JobDraft, index: number): void {
   const page: DeepReadonly<PageRow> = pageOf(draft, index);

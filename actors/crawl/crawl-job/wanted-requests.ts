@@ -17,7 +17,10 @@ import { addMessage } from "./state/job-messages.ts";
 import { closeHost, nextInLine, openHost } from "./state/open-hosts.ts";
 import { addressOf } from "./state/page-address.ts";
 
-/** Notifies the sites of all hosts that this message touched. */
+/**
+ * Notifies the sites of touched hosts where that is needed, then opens hosts that wait in the line, and notifies
+ * theirs.
+ */
 export function notifySites(draft: JobDraft): void {
   const sitemaps = draft.pagesLeft > 0 ? queuedSitemaps(draft) : new Map<string, unknown[]>();
   // Hosts with queued sitemaps are added: they were not notified while the crawl was at its page limit.
@@ -28,7 +31,10 @@ export function notifySites(draft: JobDraft): void {
   }
 }
 
-/** Pauses a host whose site has too many jobs and did not take this one. */
+/**
+ * Pauses a host whose site refused this job because it has too many. Ends the job if SITES_FULL_MAX are paused
+ * already.
+ */
 export function pauseFullHost(draft: JobDraft, host: string): void {
   const { fullHosts = [] } = draft.state;
   if (fullHosts.includes(host)) return;

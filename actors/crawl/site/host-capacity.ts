@@ -19,12 +19,15 @@ export const TURN_SPACED_REQUESTS_MAX = 5;
  * during this time.
  */
 export const TURN_SPAN_MS = 2_500;
-/** Turns that wait to begin at one host. */
+/**
+ * Maximum number of granted turns that wait to begin at a host with a delay, overdue ones included. At another host,
+ * at most this many overdue turns are ignored.
+ */
 export const TURNS_AHEAD_MAX = 4;
 /**
- * Maximum number of requests of one host that have started and not finished. With the default delay, pages that take
- * up to 8 s do not slow the crawl of the host down. A host that takes longer is overloaded or sends very slowly, and
- * a worker has only 64 places for all hosts.
+ * Maximum number of turns of one host that have started and not finished; at a host with a delay each request counts
+ * as one. With the default delay, pages that take up to 8 s do not slow the crawl of the host down. A host that takes
+ * longer is overloaded or sends very slowly, and a worker has only 64 places for all hosts.
  */
 export const TURNS_STARTED_MAX = 16;
 
@@ -38,8 +41,8 @@ export function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
 export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, moment) - TURN_LEAD_MS;
 
 /**
- * Whether another turn may be granted. At a host with a delay, one granted turn may wait behind the going turn, and
- * one more for each overdue turn.
+ * Whether another turn may be granted to a job. At a host with a delay, one granted turn may wait behind the going
+ * turn, and one more for each overdue turn, up to TURNS_AHEAD_MAX.
  */
 export function hasCapacity(pace: Pace, moment: Moment): boolean {
   // If the next request may leave only much later, the turn is not granted yet, so that no worker has to hold it.
@@ -52,7 +55,7 @@ export function hasCapacity(pace: Pace, moment: Moment): boolean {
   if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
   const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
   if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
-  // At a host without a delay, so many granted turns wait that the host never lacks requests.
+  // At a host without a delay, turns are granted until the waiting ones have enough requests for the whole host.
   const share = shareOf(pace);
   const lost = overdue.filter(([, { asked }]) => !asked).slice(0, TURNS_AHEAD_MAX);
   const coming = ahead.filter((one) => !lost.includes(one));
@@ -61,8 +64,9 @@ export function hasCapacity(pace: Pace, moment: Moment): boolean {
 }
 
 /**
- * Returns the maximum requests of a turn at a host with a delay. It is above 1 only if no other job wants requests
- * and at most one turn is open. It never exceeds the number of requests that may still be in flight.
+ * Returns the maximum requests of the job's next turn at a host with a delay. It is above 1 only if no other job
+ * wants requests or has a turn, and at most one turn is open. It never exceeds the number of requests that may still
+ * be in flight.
  */
 export function spacedMax(pace: Pace, job: string, delayMs: number): number {
   const { turns } = pace;
@@ -78,8 +82,8 @@ export const spanRequests = (delayMs: number) =>
   Math.min(TURN_SPACED_REQUESTS_MAX, Math.max(1, Math.floor(TURN_SPAN_MS / delayMs)));
 
 /**
- * Returns the maximum concurrent requests of one turn at a host without a delay: at most half of the host's, so that
- * the next turn can start while this one ends.
+ * Returns the maximum concurrent requests of one turn at a host without a delay: the host's limit divided by the
+ * number of jobs. It is at most half of the limit, so that the next turn can start while this one ends.
  */
 export function shareOf(pace: Pace): number {
   const granted = Object.values(pace.turns).map(({ job }) => job);

@@ -17,9 +17,9 @@ export interface RequestedPause {
 }
 
 /**
- * Pauses a host after a 429 or 503, for the requested time. If none was requested, the first pause lasts HOST_AWAY_MS
- * and each further pause twice as long as the one before. A response to a request that left before the last pause
- * ended does not double the pause.
+ * Pauses a host after a 429 or 503, for the requested time up to HOST_AWAY_MS_MAX. If none was requested, the first
+ * pause lasts HOST_AWAY_MS and each further one twice as long as the one before, up to HOST_AWAY_DEFAULT_MS_MAX. If
+ * the request left before the last pause ended, a response without a time changes nothing.
  */
 export function pauseHost(pace: Pace, { awayMs, startedAt, now }: RequestedPause): Pace {
   const isNew = startedAt >= pace.awayUntil;

@@ -15,7 +15,10 @@ export const Turn = z.object({
    * before it has left.
    */
   more: z.int().min(1).optional(),
-  /** Earliest start of the turn's request, as it was known when the turn was granted. */
+  /**
+   * Earliest start of the turn's request, as it was known at the grant or when the worker later needed another
+   * request.
+   */
   dueAt: EpochMs,
   /** The run of the task that holds the turn: the first that called `begin`. */
   by: z.string().optional(),

@@ -32,9 +32,9 @@ import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pa
  * redelivery wait.
  */
 export const TURN_GO_MS_MAX = 2_000;
-/** A turn that has not reported its start by then never will: its possible lateness, plus the time of a call. */
+/** Longest wait after a start time for the report that the request has left: lateness, plus the time of a call. */
 export const TURN_UNREPORTED_MS = TURN_LATE_MS + 250;
-/** Pause before a waiting worker asks again: the time of a call on a busy machine, a tenth of the delay. */
+/** Pause before a waiting worker asks again, a tenth of the default delay: the time of a call on a busy machine. */
 const TURN_ASK_MS = 50;
 /**
  * Shortest pause before a waiting worker asks again. At a host without a delay, the host is idle during this pause.
@@ -172,7 +172,7 @@ export function started(
 }
 
 /**
- * Ends the given entries of a turn: the last one with the function `end`, so that the next turn is chosen only once.
+ * Ends these entries. The going one, else the last, ends after the others, by `end`. So the next turn is chosen once.
  */
 export function finishAll(
   pace: Pace,
@@ -281,7 +281,7 @@ function beginAtOnce(
   return { pace: { ...next, lastStartAt: now }, begun: { state: "go", waitMs: 0, atOnce } };
 }
 
-/** Drops turns that can make no request any more: an unreported departure, or a turn whose worker died. */
+/** Ends turns whose worker died. Chooses another going turn if the request's departure was not reported in time. */
 function settle(pace: Pace, moment: Moment): Pace {
   const { now } = moment;
   let next = pace;
@@ -296,7 +296,7 @@ function settle(pace: Pace, moment: Moment): Pace {
   return choose({ ...kept, lastStartAt: left }, moment);
 }
 
-/** Chooses the next turn to go among those whose worker waits: a turn of the site, else the oldest grant. */
+/** Chooses the going turn among turns whose worker waits: a turn of the site itself, otherwise the first granted. */
 function choose(pace: Pace, moment: Moment): Pace {
   if (moment.delayMs === 0 || pace.going !== undefined || runsAtOnce(pace)) return pace;
   const startAt = nextStartAt(pace, moment);
@@ -314,7 +314,7 @@ function choose(pace: Pace, moment: Moment): Pace {
 const runsAtOnce = (pace: Pace) =>
   Object.values(pace.turns).some(({ startedAt, atOnce }) => startedAt !== undefined && atOnce > 0);
 
-/** The last request of a turn with many may have left just now. */
+/** Chooses the next going turn at the end of a turn. The last of its concurrent requests may have left just now. */
 function markEnd(pace: Pace, finished: Turn, moment: Moment): Pace {
   const many = finished.startedAt !== undefined && finished.atOnce > 0;
   const lastStartAt = many ? Math.max(pace.lastStartAt, moment.now) : pace.lastStartAt;
@@ -331,16 +331,16 @@ const wait = (ms: number): Begun => ({
   askAgainInMs: Math.max(TURN_ASK_SOON_MS, Math.round(ms)),
 });
 
-/** Just after the answer can change, and well before the next request is due. */
+/** Extra wait: the worker asks again just after the reply can change, and well before the next request is due. */
 const askMs = ({ delayMs }: Moment) => Math.min(TURN_ASK_MS, Math.round(delayMs / 4));
 
-/** Short turns need frequent calls: the wait must be a small part of a turn. */
+/** Returns a worker's wait at a host without a delay: a sixteenth of the time since its oldest running turn began. */
 function askSoonMs({ turns }: Pace, now: number): number {
   const since = Object.values(turns).flatMap(({ startedAt }) => startedAt ?? []);
   return Math.min((now - Math.min(now, ...since)) / 16, TURN_ASK_LATE_MS);
 }
 
-/** A worker that asks after its request has left needs another one: for a redirect, or a retry. */
+/** Records that a worker waits for a start time. If its request has left, it needs another: a redirect or a retry. */
 function withAsked(
   pace: Pace,
   turn: string,

@@ -22,7 +22,8 @@ export const SITE_JOBS_WAITING_MAX = 10_000;
 export const SITE_TELLS_MAX = 100;
 
 /**
- * Maximum number of jobs that get turns at one site. These jobs are in the site's state; further jobs wait in rows.
+ * Maximum number of jobs at one site that get turns or wait for its robots.txt. They are in the site's state; further
+ * jobs wait in rows.
  */
 export const SITE_JOBS_MAX = 1_000;
 
@@ -37,8 +38,8 @@ export function recordWant(draft: SiteDraft, wanted: Job): void {
 }
 
 /**
- * Sends the robots.txt files that the site knows to the jobs that wait for them. A job that has got all its files can
- * get turns.
+ * Notifies waiting jobs of the robots.txt files that the site knows, at most SITE_TELLS_MAX messages in one call, and
+ * requests the unknown files. A job that waits for no further file can get turns.
  */
 export function notifyNewcomers(draft: SiteDraft): void {
   if (draft.state.newcomers.length === 0) return;

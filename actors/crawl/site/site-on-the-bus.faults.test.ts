@@ -12,9 +12,9 @@ import { until } from "../../../scripts/testing/until.ts";
 import { siteActor } from "./site.ts";
 
 const REQUESTS = 30;
-/** Requests of the run in which the site's host dies. */
+/** Number of requests in the run that kills the actor host of the site. */
 const LONG_REQUESTS = 99;
-/** Factor for the whole run on a busy machine. */
+/** Factor by which a busy machine may prolong the whole run. */
 const BUSY = 1.25;
 /** The runtime promises a replacement within this time. */
 const TAKEOVER_MS_MAX = 5_000;
@@ -62,8 +62,8 @@ describe("site on the bus", function () {
       });
       expect(killed).to.equal(true);
       expectPaced(starts);
-      // Each page and robots.txt is requested once. One page that was in flight when the host died may be requested
-      // twice.
+      // Each page and robots.txt is requested once. A page that was in flight when the actor host died may be
+      // requested twice.
       expect(starts.length).to.be.within(LONG_REQUESTS + 1, LONG_REQUESTS + 2);
       const mostMs = LONG_REQUESTS * CRAWL_DELAY_MS * BUSY + TAKEOVER_MS_MAX;
       expect(pacedMs(starts)).to.be.at.most(mostMs);
@@ -102,7 +102,7 @@ async function crawl(
     await world.client.call(turnTaker, job, "begin", input);
   }
   await until("all requests were made", () => pages.size === requests + 1, 150_000);
-  // Waits until all tasks are done, because their last calls need a host and the test may stop the host after this
+  // Waits until all tasks are done, because their last calls need an actor host, which the test may stop after this
   // function.
   await until("all tasks are done", async () => (await world.count(STREAMS.tasks)) === 0);
   return starts.sort((one, other) => one.at - other.at);

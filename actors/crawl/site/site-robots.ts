@@ -28,14 +28,16 @@ import type { Policy, RobotsFile } from "./site-state.ts";
 export const ROBOTS_KEPT_MS = 24 * 3_600_000;
 /** Delay before a failed robots.txt is fetched again. */
 export const ROBOTS_RETRY_MS = 60_000;
-/** Length of a verdict's reason. With one for each address of a turn the reply still fits its limit. */
+/**
+ * Maximum length of a verdict's reason. With one reason for each address of a turn the reply still fits its limit.
+ */
 export const VERDICT_REASON_CHARS_MAX = 200;
 
 const SCHEMES: readonly Scheme[] = ["https", "http"];
 /** Bytes for commas, brackets and member names of a row. */
 const ROW_MARGIN_BYTES = 1_000;
 
-/** Returns the policy if it is known and not expired. */
+/** Returns the policy if the file is known and not expired. */
 export function knownPolicy(
   { robots }: State,
   scheme: Scheme,
@@ -77,7 +79,7 @@ export function fetchWanted(draft: SiteDraft): void {
   }
 }
 
-/** Returns when `fetchWanted` must run again without a message. */
+/** Returns the times at which a fetch counts as lost or a wanted fetch can start. */
 export function nextFetchAt(draft: SiteDraft): number[] {
   return SCHEMES.flatMap((scheme) => {
     const file = draft.state.robots[scheme];
@@ -115,7 +117,8 @@ export function pauseFetch(draft: SiteDraft, { scheme, turn, next, waitMs = 0 }:
 }
 
 /**
- * Counts a fetch whose worker is gone. After too many the file itself is the cause, and the site counts as closed.
+ * Ends a fetch whose worker is gone. Counts it as lost unless `counts` is false. After ROBOTS_TRIES_MAX lost fetches
+ * the file is taken as the cause, and the site disallows everything.
  */
 export function loseFetch(draft: SiteDraft, turn: string, { counts = true } = {}): void {
   for (const scheme of SCHEMES) {

@@ -25,7 +25,7 @@ const TAIL_MS_MAX = 60_000;
 /** The delay of the last turn's end when two of eight concurrent requests may run. */
 const LAST_TURN_MS_MAX = TURN_REQUESTS_MAX * 10 * (1 / 2 - 1 / 8);
 const JOBS = { 1: [40, 40], 2: [40], 3: [40, 40, 40] };
-/** Turns of one request each, and of several. */
+/** With jobs of two accounts, each turn has one request. With a single job, turns have several requests. */
 const TWO_OR_ONE = [{ 1: [60], 2: [60] }, { 1: [120] }] as Simulation["jobs"][];
 
 describe("site, simulated", function () {
@@ -106,7 +106,7 @@ describe("site, simulated", function () {
         const took = (simulated.starts[100] ?? 0) - (simulated.starts[0] ?? 0);
         const ideal = 100 * CRAWL_DELAY_MS;
         expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.03 + awayMs + CRAWL_DELAY_MS);
-        // If another host takes over within two delays, the outage makes the crawl at most 5 % slower.
+        // If another actor host takes over within two delays, the outage makes the crawl at most 5 % slower.
         if (awayMs <= 1_000) expect(took, `seed ${seed}`).to.be.at.most(ideal * 1.05);
       }
     }

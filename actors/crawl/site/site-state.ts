@@ -44,7 +44,7 @@ export const RobotsFile = z.object({
 });
 export type RobotsFile = z.infer<typeof RobotsFile>;
 
-/** A job that waits for a robots.txt before its first turn. */
+/** A job that waits for a robots.txt, or in a row for a free place. If it gets turns already, `wants` is 0 here. */
 export const Newcomer = z.object({
   account: Id,
   job: Id,

@@ -654,7 +654,7 @@ const turnsOf = (site: SiteDriver) =>
     .filter(([, turn]) => turn.account !== "" && turn.startedAt === undefined)
     .map(([turn]) => turn);
 
-/** Returns the time until each of them may begin. */
+/** Returns, for each unstarted turn of a job, the time until it may begin. */
 const dueIns = (site: SiteDriver) =>
   turnsOf(site).map((turn) => (site.state.pace.turns[turn]?.dueAt ?? 0) - site.now);
 

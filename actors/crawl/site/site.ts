@@ -96,7 +96,7 @@ export const siteActor = defineActor(site, {
       const draft = new SiteDraft(state, context);
       draft.pace = held;
       let verdicts: PageVerdict[] | undefined;
-      // A turn of the site is for robots.txt, or for the target of its redirect.
+      // A turn of the site itself is for a robots.txt request: for its own file, or for the target of a redirect.
       const own = granted.account === "";
       if (!own) {
         for (const url of urls) checkHost(url, context.key);
@@ -105,7 +105,8 @@ export const siteActor = defineActor(site, {
         );
         for (const scheme of unknown) wantRobots(draft, scheme);
         if (unknown.length > 0) {
-          // The host is paused. Without this, a worker would hold the turn during the whole pause.
+          // If the host is paused for long, the turn ends here. Otherwise a worker would hold the turn during the
+          // whole pause.
           if (draft.pace.awayUntil - draft.now > TURN_LEAD_MS) {
             draft.pace = finish(draft.pace, turn, draft.moment);
             return { ...advance(draft), reply: GONE };

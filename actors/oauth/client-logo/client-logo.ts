@@ -8,8 +8,8 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { ClientLogoState } from "./client-logo-state.ts";
 
 /**
- * Pauses before further attempts: a server that is down when the client is registered usually works again a day
- * later.
+ * The pauses before each further attempt to fetch a logo. A server that is down when the client is registered usually
+ * works again a day later.
  */
 export const LOGO_RETRIES_MS = [60_000, 3_600_000, 86_400_000] as const;
 

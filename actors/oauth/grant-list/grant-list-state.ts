@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { AllowedClient } from "../../../schemas/oauth/grant-list.ts";
 
-/** Under the client's id. */
+/** A row of the grant list. Its name is the client's id. */
 export const AllowedClientRow = AllowedClient;
 export type AllowedClientRow = z.infer<typeof AllowedClientRow>;
 

@@ -84,14 +84,16 @@ const clientOf = (
   clientId: string,
 ) => rows.get(clientId) ?? state.clients.find((client) => client.clientId === clientId);
 
-/** Adds a grant of a client. Past the limit, the client's oldest grant is revoked. */
+/**
+ * Adds a grant of a client to the person's list. If the client then has too many grants, its oldest grant is revoked.
+ */
 function withGrant(
   state: State,
   { clientId, grantId }: { clientId: string; grantId: string },
   { now, rows }: { now: number; rows: ReadonlyMap<string, Client> },
 ) {
   const known = clientOf({ state, rows }, clientId);
-  // The person revoked the consent while the grant was opened.
+  // The person revoked the consent while the grant was opened, so revoke the grant too.
   if (!known) return { state, send: [envelope(oauthGrant, grantId, "consentWithdrawn", {})] };
   if (known.grantIds.includes(grantId)) return { state };
   const all = [...known.grantIds, grantId];

@@ -24,7 +24,7 @@ export const oauthClientListActor = defineActor(oauthClientList, {
   handlers: {
     reserve(state, { clientId }, { now }) {
       if (state.clients.some((client) => client.clientId === clientId)) return { state, reply: {} };
-      // Removes older reservations: the gateway that made them died before it created the client.
+      // Removes expired reservations: the gateway that made them died before it created the client.
       const clients = state.clients.filter(
         ({ reservedAt }) => reservedAt === undefined || now < reservedAt + OAUTH_CLIENT_RESERVED_MS,
       );

@@ -50,8 +50,8 @@ export function logged(
 }
 
 /**
- * Returns the state with these changes counted. Throws `rate_limited` past the daily limit. Otherwise a person could
- * push their own earlier changes out of the log.
+ * Returns the state with `entries` more log entries counted. Throws `rate_limited` if the daily limit is reached.
+ * Otherwise a person could push their own earlier changes out of the log.
  */
 export function counted(state: LiveClient, entries: number, now: number): LiveClient {
   const { lately } = state;

@@ -16,10 +16,10 @@ export type StoredSecret = DeepReadonly<z.infer<typeof StoredSecret>>;
 
 /** The domain of client_uri, and the state of its lookups. */
 const Domain = Verification.omit({ text: true }).extend({
-  /** When they began, or began anew. */
+  /** Time at which the verification of this domain began, or began again. */
   startedAt: EpochMs,
   pace: DomainPace,
-  /** Lookups since then. */
+  /** The number of lookups since `startedAt`. */
   lookups: z.int().min(0),
   /** The number of the lookup that has no answer yet. */
   awaiting: z.int().optional(),

@@ -193,7 +193,10 @@ function domainTransition(state: LiveClient, step: DomainStep, now: number) {
   };
 }
 
-/** Fetches the logo each time a request sets it, even to the same address. Null removes the copy. */
+/**
+ * Returns the message that makes the logo's actor fetch the logo, whenever a request sets its address, even to the
+ * same one. Null removes the copy.
+ */
 function followLogo(key: string, uri: string | null | undefined): Envelope[] {
   return uri === undefined ? [] : [envelope(clientLogo, key, "follow", { uri })];
 }

@@ -26,12 +26,12 @@ export const USED_REFRESH_TOKENS_MAX = 750;
 
 type Open = DeepReadonly<OpenGrant>;
 type Token = DeepReadonly<GrantToken>;
-/** A token, with the time of its use if it can be used only once. */
+/** A token. `usedAt` is the time of its first use; only codes and refresh tokens have it. */
 export type UsableToken = Token & { readonly usedAt?: number | undefined };
 
 /**
- * The characters of a hash that are remembered. Half a SHA-256 (128 bits) is enough: an attacker cannot find another
- * token with the same half.
+ * The number of characters that a grant remembers of a used token's hash. Half a SHA-256 (128 bits) is enough: an
+ * attacker cannot find another token with the same half.
  */
 const REMEMBERED_CHARS = 32;
 

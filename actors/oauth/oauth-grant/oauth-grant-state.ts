@@ -3,7 +3,7 @@ import { z } from "zod";
 import { GrantEntry, GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 
-/** A token that was used, and when. */
+/** A code or refresh token, with the time of its first use; absent if it was not used. */
 const Used = GrantToken.extend({ usedAt: EpochMs.optional() });
 
 export const OAuthGrantState = z.discriminatedUnion("status", [
@@ -12,7 +12,7 @@ export const OAuthGrantState = z.discriminatedUnion("status", [
     status: z.literal("open"),
     grant: GrantEntry,
     code: Used,
-    /** Oldest first, here and below. */
+    /** This list and the lists below are sorted from the oldest to the newest. */
     access: z.array(GrantToken),
     refresh: z.array(Used),
     /** The first half of the hash of each used refresh token whose grace period is over. */

@@ -1,4 +1,7 @@
-/** Decides whether the code and tokens of a grant are valid, and revokes all of them when one is used twice. */
+/**
+ * Decides whether the code and tokens of a grant are valid. Ends the grant if its code is used twice, or if a refresh
+ * token is used again after its grace period.
+ */
 import type { DeepReadonly, Envelope } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -129,7 +132,7 @@ function openOf(state: State, now: number): DeepReadonly<OpenGrant> {
   return state;
 }
 
-/** Ends the grant, so that its code and tokens are invalid. */
+/** Ends the grant: its code and tokens become invalid, and the person's grant list is notified. */
 function endOf(
   { grant: { userId, clientId } }: DeepReadonly<OpenGrant>,
   key: string,

@@ -22,7 +22,7 @@ const [account, job, other] = ["a", "b", "c"].map((character) => character.repea
 
 async function expectNoKey(opening: Promise<string>): Promise<void> {
   const error = await opening.catch((reason) => reason);
-  // It must not be an `ActorError`: that would end the task at its first attempt.
+  // The error must not be an `ActorError`, which would end the task at its first attempt.
   expect(error).to.be.instanceOf(NoRequestKey).and.not.instanceOf(ActorError);
 }
 

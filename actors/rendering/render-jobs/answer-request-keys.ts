@@ -1,4 +1,4 @@
-/** Opens the keys of requests of rendering jobs and crawls for workers: see schemas/rendering/request-key.ts. */
+/** Unseals the keys of requests of rendering jobs and crawls for workers: see schemas/rendering/request-key.ts. */
 import type { Logger } from "pino";
 import { NO_APP } from "../../../schemas/apps/outgoing-webhook.ts";
 import {
@@ -14,13 +14,13 @@ import type { Bus } from "../../runtime/bus/bus.ts";
 interface RequestKeyParts {
   bus: Bus;
   logger: Logger;
-  /** The platform's key of secrets. */
+  /** Unseals values with the platform's key of secrets. */
   secrets: {
     open(sealed: string, sealedFor: { accountId: string; app: string; name: string }): string;
   };
 }
 
-/** Answers until the returned function is called. */
+/** Answers requests for keys until the returned function is called. */
 export function answerRequestKeys({ bus, logger, secrets }: RequestKeyParts): () => void {
   return answerOn({ bus, logger }, REQUEST_KEY_SUBJECT, answer, { queue: REQUEST_KEY_QUEUE });
 

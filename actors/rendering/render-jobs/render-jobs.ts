@@ -164,7 +164,7 @@ export const renderJobsActor = defineActor(renderJobs, {
   },
 });
 
-/** Returns the first jobs of a list, as many as fit a reply. */
+/** Returns the first jobs of a list: at most `count`, and only as many as fit a reply. */
 function firstOf(list: readonly [id: string, job: Row][], count: number) {
   const jobs: ReturnType<typeof jobOf>[] = [];
   let bytes = 0;

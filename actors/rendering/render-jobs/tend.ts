@@ -8,8 +8,8 @@ import { isWaiting, type JobsDraft } from "./jobs-draft.ts";
  */
 export const JOBS_TENDED_MAX = 100;
 /**
- * Limits the characters of these messages. With one more message, for a webhook with a long address, the total still
- * fits TRANSITION_SEND_BYTES_MAX.
+ * Limits the characters of the messages that one transition sends. With one more message, for a webhook with a long
+ * address, the total still fits TRANSITION_SEND_BYTES_MAX.
  */
 const TENDED_CHARS_MAX = 100_000;
 
@@ -24,7 +24,7 @@ export function tend(draft: JobsDraft): void {
   for (const { at } of draft.state.lane) draft.remindBy(at + RENDER_JOB_LOST_MS);
 }
 
-/** Returns true if the job's task sent no report for longer than a task may run. */
+/** Returns true if the job's task has no place in the lane, or sent no report for longer than a task may run. */
 export function isLost({ state, now }: JobsDraft, id: string): boolean {
   const place = state.lane.find((one) => one.id === id);
   return place === undefined || now >= place.at + RENDER_JOB_LOST_MS;

@@ -13,8 +13,8 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
 /**
- * Uploads of packs and large files that one account may have in flight at the same time. About a dozen gateways
- * together accept as many.
+ * Limit for the uploads of one account (packs and large files) that are in flight at the same time. About a dozen
+ * gateways together can reach it.
  */
 export const GIT_HELD_MAX = 256;
 /**

@@ -36,7 +36,7 @@ export const namespaceListActor = defineActor(namespaceList, {
       const announced = { name, repoCount: 0, createdAt: now, updatedAt: now, announcedAt: now };
       return {
         state,
-        // An announcement that has expired is deleted to make room for the new name.
+        // At most one expired announcement is deleted here, to make room for the new name.
         rows: { ...(expired !== undefined && { [expired]: null }), [row]: announced },
         reply: {},
       };

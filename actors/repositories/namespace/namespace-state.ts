@@ -6,8 +6,8 @@ import { RepoListing } from "../../../schemas/repositories/namespace.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 
 /**
- * Name claims that a namespace stores in its value. Storing a claim there takes a tenth of the time of storing a row.
- * When the value is full, its claims move to rows.
+ * Limit for the name claims in a namespace's value. Storing a claim there takes a tenth of the time of storing a row.
+ * At the limit, the next new claim moves the stored claims to rows.
  */
 export const NAME_CLAIMS_MAX = 16;
 
@@ -26,13 +26,13 @@ export const NamespaceState = z.object({
   updatedAt: EpochMs,
   /** The repositories that were removed last, so that a repeated removal still finds its repository. */
   removed: z.array(z.object({ name: z.string(), id: RepoId })),
-  /** The claims of repositories that are being created. A claim becomes a row when its repository exists. */
+  /** Claims of repositories that are being created. They become rows when the repository exists, or at the limit. */
   claims: z.record(z.string(), NamespaceRow).optional(),
 });
 export type NamespaceState = DeepReadonly<z.infer<typeof NamespaceState>>;
 type NamespaceRows = ReadonlyMap<string, NamespaceRow>;
 
-/** All names that are taken. */
+/** All names of the namespace's repositories and claims, from its value and its rows. Expired claims are included. */
 export class Names {
   readonly #claims: Readonly<Record<string, NamespaceRow>>;
   readonly #rows: NamespaceRows;
@@ -66,8 +66,8 @@ export class Names {
   }
 
   /**
-   * Stores the claim of a name in the state. If the state already holds NAME_CLAIMS_MAX claims, moves those to rows
-   * first.
+   * Stores the claim of a name in the state, or in the row of the name if it has one. If the state already holds
+   * NAME_CLAIMS_MAX other claims, moves those to rows first.
    */
   claim(state: NamespaceState, name: string, row: NamespaceRow) {
     if (this.#rows.has(name)) return { state, rows: { [name]: row } };

@@ -10,7 +10,7 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { listRepos } from "./list-repos.ts";
 import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
 
-/** Names of removed repositories that a namespace remembers, so that a repeated removal succeeds. */
+/** Limit for the names of removed repositories that a namespace remembers, so that a repeated removal succeeds. */
 export const REMOVED_NAMES_MAX = 200;
 /** If a claimed repository is not created within this time, its name is free again. */
 export const NAME_CLAIM_MS = 60_000;

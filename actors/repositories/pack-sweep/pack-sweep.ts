@@ -22,8 +22,8 @@ export const PACK_SWEEP_GRACE_MS = 2 * 60 * 60_000;
  */
 export const PACK_SWEEP_MS = 60 * 60_000;
 /**
- * How long a condemned pack is remembered if no sweep reports it again. Forgetting it too early only delays its
- * deletion, because the next sweep condemns it again.
+ * How long after its grace period a condemned pack is remembered if no sweep reports it again. Forgetting it too
+ * early only delays its deletion, because the next sweep condemns it again.
  */
 export const PACK_CONDEMNED_MS = 24 * 60 * 60_000;
 

@@ -243,7 +243,7 @@ describe("repo-events", () => {
         eventTimestamp: "1970-01-01T00:00:00.000Z",
       },
     });
-    // Reported twice or too late.
+    // Reports of an event that was described before, and of an unknown event, change nothing.
     expect(account.tell("described", { events: [{ number: 2, pushed: null }] }).changed).to.equal(
       false,
     );

@@ -16,7 +16,7 @@ import { isFor, notifySubscribers, toldUpTo } from "./tell-subscribers.ts";
  */
 export const EVENTS_KEPT = 1_000;
 export const EVENTS_LISTED_BYTES = 300_000;
-/** Bytes of the kept events of one account. All of them are in memory while the actor is active. */
+/** Limit for the bytes of one account's kept events. All of them are in memory while the actor is active. */
 export const EVENTS_KEPT_BYTES = 4_000_000;
 /** If no gateway finds the commits of a push within this time, the event is published without commits. */
 export const EVENT_DESCRIBED_MS = 60_000;
@@ -135,8 +135,8 @@ function unfollowed(state: RepoEventsState, id: string): RepoEventsState {
 }
 
 /**
- * Returns an event for each pushed ref. Marks an event `open`, so that a gateway looks for its commits, only if a
- * subscriber follows it: the search takes a Git process.
+ * Returns an event for each ref of a push, and any other event unchanged. Marks the event of a ref `open`, so that a
+ * gateway looks for its commits, only if a subscriber follows it: the search takes a Git process.
  */
 function keptOf(
   event: DeepReadonly<RepoEvent>,

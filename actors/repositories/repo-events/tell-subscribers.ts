@@ -16,16 +16,16 @@ import type { EventRow, EventRows, RepoEventsState } from "./repo-events-state.t
 export const EVENTS_DELIVERED_BYTES = 100_000;
 export const EVENTS_SENT_BYTES = 250_000;
 /**
- * Events in one message. A subscriber that forwards each event in a send of its own, as an app does, can forward all
- * of them in one transition.
+ * Limit for the events in one message to a subscriber. A subscriber that forwards each event in a send of its own, as
+ * an app does, can forward all of them in one transition.
  */
 export const EVENTS_DELIVERED_MAX = 100;
 
 type Subscription = RepoEventsState["subscriptions"][string];
 
 /**
- * Returns the number of the last event that can be sent: every event up to it has its commits. Later events wait, so
- * that subscribers receive all events in order.
+ * Returns the number of the last event that can be sent: no event up to it still waits for its commits. Later events
+ * wait, so that subscribers receive all events in order.
  */
 export function toldUpTo({ first, last }: RepoEventsState, rows: EventRows): number {
   for (let number = first; number <= last; number++) {

@@ -26,7 +26,8 @@ export function adoptedBranch(
 }
 
 /**
- * Refuses a default branch that does not exist. An empty repository may name a branch that a later push will create.
+ * Refuses a default branch that does not exist, if the repository is ready and has branches. Without branches, it may
+ * name a branch that a later push will create.
  */
 export function checkDefaultBranch(live: LiveRepo, rows: RepoRows, defaultBranch: string): void {
   if (defaultBranch === live.defaultBranch || live.status !== "ready") return;

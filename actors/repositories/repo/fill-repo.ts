@@ -36,7 +36,7 @@ export function fill(live: LiveRepo, { refs, packs, treeDepth }: Content) {
 }
 
 /**
- * Returns the depth of the directory tree after packs of depth `added` arrived. If that depth was not measured, it
+ * Returns the depth of the directory tree after packs of depth `added` arrived. An `added` that was not measured
  * counts as TREE_DEPTH_MAX.
  */
 export const deeper = ({ treeDepth }: LiveRepo, added: number = TREE_DEPTH_MAX) =>

@@ -19,8 +19,8 @@ import type { LiveRepo, RepoRows } from "./repo-state.ts";
 import { isOver } from "./repo-upkeep.ts";
 
 /**
- * Packs of one repository. Past this number a push is refused until compaction, which begins at COMPACT_PACKS, has
- * joined packs. At some 120 bytes per pack, the list of all packs fits one reply.
+ * Limit for the packs of one repository. A push past it is refused until a compaction, which begins at COMPACT_PACKS
+ * packs, has joined packs. At some 120 bytes per pack, the list of all packs fits one reply.
  */
 export const REPO_PACKS_MAX = 2_000;
 
@@ -28,7 +28,7 @@ export interface Push {
   commands: readonly string[];
   atomic: boolean;
   generation: number;
-  /** Numbers of the commands that are fast-forwards. */
+  /** The indexes of the commands that are fast-forwards. */
   forward: readonly number[];
   /** The pushed packs that the repository does not have yet. */
   packs: readonly HeldPack[];
@@ -39,7 +39,7 @@ export interface Push {
 }
 
 interface Judgement {
-  /** A letter for each command. */
+  /** The results of the commands in order: one letter (RefResult) for each. */
   results: string;
   /** The refs with the changes of all accepted commands. */
   table: RefTable;
@@ -103,7 +103,7 @@ function readCommand(text: string): RefCommand {
   };
 }
 
-/** Returns why every command that may need the pushed objects is refused, or undefined. */
+/** Returns why every command that gives a ref a value (all commands except deletions) is refused, or undefined. */
 function packsFaultOf(
   state: LiveRepo,
   { packs, generation, treeDepth, bytesMax = REPO_BYTES_MAX }: Push,

@@ -3,7 +3,7 @@ import type { ManifestCursor, Pack } from "../../../schemas/repositories/repo.ts
 import { bytesOf } from "./repo-lfs.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
 
-/** Bytes of refs in one reply to `manifest`. The reply also contains packs, and both together fit a message. */
+/** Limit for the bytes of refs in a reply to `manifest`, past its first row. With its packs, it fits a message. */
 const MANIFEST_PAGE_BYTES = 400_000;
 
 type Row = { row: number; refs: Readonly<Record<string, string>> };

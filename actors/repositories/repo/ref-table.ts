@@ -29,8 +29,8 @@ export class RefTable {
   readonly #seed: string;
   readonly #changes = new Map<string, string>();
   /**
-   * For each directory: `moreBelow` counts how many refs the changes add below it. `setBelow` counts the refs below
-   * it to which a change gave a value.
+   * For each directory: `moreBelow` is the number of refs that the changes add below it, minus the refs that they
+   * delete. `setBelow` counts the refs below it to which a change gave a value.
    */
   readonly #moreBelow = new Map<string, number>();
   readonly #setBelow = new Map<string, number>();
@@ -59,7 +59,7 @@ export class RefTable {
     return this.#changes.size > 0;
   }
 
-  /** The object id, or zeros. */
+  /** The object id of a ref; zeros if the ref does not exist. */
   get(name: string): string {
     return this.#changes.get(name) ?? this.#stored(name);
   }
@@ -75,7 +75,7 @@ export class RefTable {
     );
   }
 
-  /** Zeros delete it. */
+  /** Sets the object id of a ref; zeros delete the ref. */
   set(name: string, value: string): void {
     const before = this.get(name);
     const wasSet = (this.#changes.get(name) ?? ZERO_ID) !== ZERO_ID;

@@ -47,7 +47,7 @@ export function pushed(
   return { type: "pushed", refs, refsTotal: made.length, others, ...pushOptions };
 }
 
-/** Returns the values of at most EVENT_OTHERS_MAX refs, that of the default branch first. */
+/** Returns at most EVENT_OTHERS_MAX different object ids of refs, that of the default branch first. */
 function othersOf(live: LiveRepo, rows: RepoRows): string[] {
   const others = new Set<string>();
   const head = new RefTable(rows, live).get(`refs/heads/${live.defaultBranch}`);

@@ -31,12 +31,12 @@ const Live = RepoEntry.omit({ id: true }).extend({
   shallow: z.array(z.string()).optional(),
   /** The imported branch, if the import fetched only one branch. */
   importedBranch: z.string().nullable().optional(),
-  /** The depth of the directory tree. */
+  /** The greatest depth that the directory tree can have. Its real depth may be smaller. */
   treeDepth: z.int().min(0).default(TREE_DEPTH_MAX),
-  /** Large files. */
+  /** The number of large files, and their bytes. */
   lfsObjects: z.int().min(0).default(0),
   lfsBytes: z.int().min(0).default(0),
-  /** Pushes of which parts have come. */
+  /** Large pushes that are not decided yet: the numbers of their stored parts, and when the last one arrived. */
   staged: z.array(z.object({ push: z.string(), parts: z.array(z.int()), at: EpochMs })),
   /** No upkeep task is enqueued before this time, because a task is running or has failed. */
   nextUpkeepAt: EpochMs.optional(),

@@ -22,7 +22,7 @@ export interface NewToken {
   ttlS: number;
 }
 
-/** Creates a token. At the limit, the oldest expired or revoked token is deleted. */
+/** Creates a token. At REPO_TOKENS_MAX, deletes the oldest expired or revoked token, or refuses if all are active. */
 export function mintToken(
   rows: RepoRows,
   { secretHash, scope, ttlS }: NewToken,
@@ -53,7 +53,7 @@ export function mintToken(
   return { token, written };
 }
 
-/** The newest first. */
+/** Lists the tokens in one state, or all of them, the newest first. */
 export function listTokens(
   rows: RepoRows,
   { state, offset, limit }: { state: string; offset: number; limit: number },
@@ -82,8 +82,8 @@ export function revokeToken(
 }
 
 /**
- * Checks a token. Refuses with a text that git shows to the user. `written` records the last use, but only if the
- * recorded one is older than TOKEN_USED_MS.
+ * Checks a token. Refuses with a text that git shows to the user. `written` records the last use, but only if no use
+ * was recorded in the last TOKEN_USED_MS.
  */
 export function verifyToken(
   rows: RepoRows,

@@ -39,8 +39,9 @@ export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
 }
 
 /**
- * Records the end of an upkeep task. If the task failed, or more packs arrived meanwhile, another task follows. A
- * prune clears `toPrune` in its `compact`; only in a repository without packs does a prune send no `compact`.
+ * Records the end of an upkeep task. If the task failed, or more packs arrived meanwhile, another task follows. In a
+ * repository with packs, `compact` clears `toPrune`; a prune without packs sends no `compact`, so `toPrune` is
+ * cleared here.
  */
 export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
   const { nextUpkeepAt: _, toPrune = false, ...rest } = live;

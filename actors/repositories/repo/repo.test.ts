@@ -44,7 +44,7 @@ type Result<N extends keyof Handlers> = Extract<
   { reply?: unknown }
 >["reply"];
 
-/** One repository, as a host keeps it: each message starts from the state that the previous message left. */
+/** One repository, as an actor host runs it: each message starts from the state that the previous message left. */
 class TestRepo {
   state: RepoState = repoActor.initial;
   rows = new Map<string, RepoRow>();

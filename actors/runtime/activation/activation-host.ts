@@ -12,7 +12,7 @@ export interface ActivationHost {
   answerRead(respond: IncomingCall["respond"], answer: Answer): void;
   /** Publishes live updates to subscribers. An empty text says that an update is missing. */
   publishLive(texts: readonly string[]): void;
-  /** Stores a delivery that cannot be handled as a dead letter for operators. Resolves when the letter is durable. */
+  /** Stores an undeliverable message as a dead letter for operators. Resolves when the letter is durable. */
   bury(delivery: Delivery, error: Error): Promise<void>;
   /** Replaces the ended activation by a new one, which takes the waiting messages. */
   restart(waiting: Waiting): void;

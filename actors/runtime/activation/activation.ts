@@ -62,9 +62,9 @@ export class Activation implements Activated {
   #delivering = false;
   /** True if the activation verifies after each message that the state can be stored. */
   readonly #careful: boolean;
-  /** The actor was forgotten, or an assertion failed. After the commit, the next activation reads the store. */
+  /** True if the actor was forgotten or an assertion failed: after the commit, a new activation reads the store. */
   #ending = false;
-  /** The changes since the last commit was taken, and those that it holds. */
+  /** `#open`: changes since the last `takeChange`. `#committing`: changes that are being committed, or undefined. */
   #open = emptyChange();
   #committing: Change | undefined;
   readonly #work = (way: "call" | "mail", { message }: { message: string }) => {
@@ -106,14 +106,14 @@ export class Activation implements Activated {
     this.#resume();
   }
 
-  /** Runs a call, or answers it from memory if it ran before; refuses past MAILBOX_MAX. */
+  /** Runs a call. Repeats the remembered reply if the call ran before. Refuses it if MAILBOX_MAX calls wait. */
   call(call: IncomingCall): void {
     this.lastUsedAt = this.#host.clock.monotonic();
     if (this.#ended) call.respond({ misdirected: true });
     else if (this.#waitingCalls >= MAILBOX_MAX)
       call.respond(busy(this.address, "its mailbox is full"));
     else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
-    // The caller has given up. By the same rule, no reply has to be kept for ever.
+    // The call's deadline has passed, so its caller no longer waits. This rule also limits how long replies are kept.
     else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
       call.respond({ dropped: true });
     } else {
@@ -136,7 +136,7 @@ export class Activation implements Activated {
     return this.#open;
   }
 
-  /** The change to commit now, or undefined. No second one is taken until it is `committed`. */
+  /** Returns the change to commit now; undefined if there is none, or if the last one is not yet `committed`. */
   takeChange(): Change | undefined {
     if (!this.#open.dirty || this.#ended || this.#committing) return undefined;
     const change = this.#open;
@@ -169,7 +169,7 @@ export class Activation implements Activated {
     else this.#resume();
   }
 
-  /** The commit was not made and never will be: refuses its calls, and reads the store again. */
+  /** Called when the commit will never be made: refuses all unanswered calls. A new activation reads the store. */
   fail(error: ActorError): void {
     if (this.#ended) return;
     const { calls, deliveries } = this.#leave();
@@ -178,8 +178,8 @@ export class Activation implements Activated {
   }
 
   /**
-   * The actor's value cannot be stored, and any of its messages may be the cause. All of them run again in an
-   * activation that checks the state after each, so that only the one at fault is refused. False if it checks already.
+   * Called when the actor's value cannot be stored. All uncommitted messages run again in an activation that checks
+   * the state after each message, and refuses the message at fault. Returns false if this activation checks already.
    */
   doubt(): boolean {
     if (this.#careful) return false;
@@ -187,13 +187,13 @@ export class Activation implements Activated {
     return true;
   }
 
-  /** This host has lost the shard, or cannot know: callers send their calls again elsewhere. */
+  /** Called when this host may have lost the shard. Answers `misdirected`, so that callers send their calls again. */
   end(): void {
     const { calls } = this.#leave();
     for (const call of calls) call.respond({ misdirected: true });
   }
 
-  /** The state could not be read: answers the calls so. Returns the first delivery, which waits all the same. */
+  /** Answers the waiting calls, because the state cannot be read. Returns the first delivery, which stays queued. */
   failToStart(answer: Answer): Delivery | undefined {
     for (const call of this.#mailbox.splice(0)) call.respond(answer);
     this.#deliveries.giveUpDirect();
@@ -264,7 +264,7 @@ export class Activation implements Activated {
       context: {
         key: this.key,
         ...{ now: this.#host.clock.now(), clock: this.#host.clock.id },
-        // Node draws the bytes of many UUIDs at once; drawing 16 bytes is a system call each.
+        // `randomUUID` reads random bytes for many ids in one system call; `randomBytes(16)` makes one for each id.
         newId: () => randomUUID().replaceAll("-", ""),
         rows: this.#rows,
       },
@@ -280,12 +280,12 @@ export class Activation implements Activated {
     if (this.#careful) encodeState(this.definition, this.address, state);
     actor.state = deepFreeze(state);
     if (isDue) actor.reminders.delete(message);
-    // A replica that lags behind may still have the rows of the last life.
+    // Sets a new row mark: a replica that lags behind may still hold rows from before the actor was forgotten.
     if (actor.life !== "living" && this.definition.rows) this.#open.rowMark = ++actor.rowMark;
     actor.life = "living";
     if (effects) {
       recordEffects(this.#open, applyEffects(actor, effects, this.#host.clock.now()));
-      // No message runs before the old rows are purged: its own rows would be purged with them.
+      // The purge of the old rows would also remove rows of a later message, so no message runs before the purge.
       if (effects.forget) this.#ending = true;
     }
     if (live !== undefined) recordLive(this.#open, live);
@@ -334,11 +334,11 @@ export class Activation implements Activated {
     if (this.#open.dirty) this.#open.delivered.push(delivery);
     else if (this.#committing) this.#committing.delivered.push(delivery);
     else if (delivery.dueAt === undefined) delivery.done();
-    // The shard's next owner may have set the reminder: only the owner may remove it from the bus.
+    // The shard's next owner may have set this reminder, so `answerRead` first verifies that this host is the owner.
     else this.#host.answerRead((answer) => "reply" in answer && delivery.done(), { reply: "" });
   }
 
-  /** Shows an update. The state that it tells of may not be durable yet. */
+  /** Publishes a live update; if a commit is pending, after that commit, because the update may show its state. */
   #show(live: string): void {
     const pending = this.#open.dirty ? this.#open : this.#committing;
     if (pending) recordLive(pending, live);
@@ -372,7 +372,7 @@ export class Activation implements Activated {
 
   #refuse(error: unknown, failed: Pick<IncomingCall, "message" | "trace">): ActorError {
     const { kind } = this.definition.contract;
-    // The next message reads the store. The changes that are being committed were right, and must be durable before.
+    // A new activation reads the store before the next message runs, but only after the earlier changes are durable.
     if (error instanceof AssertionError) {
       this.#ending = true;
       if (!this.#open.dirty && !this.#committing) queueMicrotask(() => this.startAnew());

@@ -22,7 +22,7 @@ import { Activation } from "./activation.ts";
 import type { ActivationHost } from "./activation-host.ts";
 import { HostedActivation } from "./hosted-activation.ts";
 
-/** An actor without messages for this long leaves memory. */
+/** A durable actor without messages for this long leaves memory. */
 export const ACTIVATION_IDLE_MS = 60_000;
 /**
  * Limits how many actors a host loads from the store at the same time. More loads slow each other down, and delay the
@@ -34,7 +34,10 @@ const LOADS_IN_FLIGHT_MAX = 64;
  * actor counts something.
  */
 export const VOLATILE_IDLE_MS = 600_000;
-/** Limits the number of actors in memory, whatever their size. An actor usually takes a few kB. */
+/**
+ * Limits the number of actors in memory, whatever their size; only mail may exceed it. An actor usually takes a few
+ * kB.
+ */
 export const ACTIVATIONS_MAX = 20_000;
 /** Interval at which a host looks for idle actors. */
 export const PASSIVATION_SWEEP_MS = 1_000;
@@ -56,9 +59,7 @@ type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
   /** Resolves with true if this host surely owns the shard. */
   confirm(shard: Shard): Promise<boolean>;
   answerRead(shard: Shard, ...answer: AnswerRead): void;
-  /**
-   * Stores a delivery that cannot be handled as a dead letter. Resolves when the letter is durable; never rejects.
-   */
+  /** Stores an undeliverable message as a dead letter. Resolves when the letter is durable; never rejects. */
   bury(address: string, delivery: Delivery, error: Error): Promise<void>;
 };
 
@@ -135,7 +136,10 @@ export class Activations {
     }
   }
 
-  /** True when every call that the shard's actors took is answered and nothing waits for a commit. */
+  /**
+   * True when the shard's actors have answered all calls, nothing waits for a commit, and no direct mail that they
+   * sent is open.
+   */
   isSettled(shard: Shard): boolean {
     if (shard.sends.direct.size > 0) return false;
     const activations = this.#shards.get(shard)?.values() ?? [];
@@ -265,8 +269,8 @@ export class Activations {
   }
 
   /**
-   * Starts the next activation, which takes the waiting messages in their order. If deliveries wait, it starts after
-   * a pause, because the same failure may follow.
+   * Starts the next activation if messages wait or `careful` is set, and passes it the messages in their order. If
+   * deliveries wait, it loads after a pause, because the same failure may follow.
    */
   #restart(shard: Shard, ended: Activation, { deliveries, calls, careful }: Waiting): void {
     this.#forget(shard, ended);
@@ -321,7 +325,7 @@ export class Activations {
     else this.#forget(shard, activation);
   }
 
-  /** Drops the activations that were idle longest. Actors whose state is only in memory are dropped last. */
+  /** Drops the longest idle activations, at most EVICTED_SHARE of the limit; actors only in memory come last. */
   #evict(): void {
     const gone = this.#longestIdle().slice(0, Math.ceil(ACTIVATIONS_MAX * EVICTED_SHARE));
     for (const { shard, activation } of gone) this.#letGo(shard, activation);

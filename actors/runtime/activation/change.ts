@@ -34,8 +34,8 @@ export interface Change {
   sendBytes: number;
   waiting: WaitingAnswer[];
   /**
-   * Answers to calls that came while a commit was in flight. This commit makes the state durable that the calls read.
-   * But the bus may have stored the commit before the calls came, and another host may own the shard since then.
+   * Answers to calls that read the state while its commit was in flight. They are sent after the commit and a new
+   * ownership check: another host may have taken the shard after the bus stored the commit.
    */
   late: WaitingAnswer[];
   delivered: Delivery[];

@@ -34,7 +34,7 @@ interface HostedActivationHost {
   confirm(): Promise<boolean>;
   /** Sends the answer after the host has verified that it owns the shard; otherwise answers `misdirected`. */
   answerRead(respond: IncomingCall["respond"], answer: Answer): void;
-  /** Stores a delivery that cannot be handled as a dead letter for operators. Resolves when the letter is durable. */
+  /** Stores an undeliverable message as a dead letter for operators. Resolves when the letter is durable. */
   bury(delivery: Delivery, error: Error): Promise<void>;
   /** Removes the activation from memory: its instance is closed, and no message waits for a new instance. */
   forget(activation: HostedActivation): void;
@@ -53,7 +53,7 @@ interface Life {
   giveUp(): void;
 }
 
-/** `leaving`: takes no more messages and finishes the present ones. `ended`: another host owns the key. */
+/** `leaving`: takes no more messages and finishes the messages in progress. `ended`: another host owns the key. */
 type Status = "staying" | "leaving" | "ended";
 
 export class HostedActivation implements Activated {
@@ -118,7 +118,7 @@ export class HostedActivation implements Activated {
     }
   }
 
-  /** Deliveries run one after the other. A failed one is tried again later; meanwhile calls go on. */
+  /** Queues a delivery. Deliveries run in their order; a failed one is retried later, and calls run meanwhile. */
   deliver(delivery: Delivery): void {
     if (this.#status !== "staying") return;
     this.#lastUsedAt = this.#host.clock.monotonic();
@@ -137,7 +137,7 @@ export class HostedActivation implements Activated {
     if (this.#life) finish(this.#life);
   }
 
-  /** Takes no more messages, finishes the present ones and closes: the shard is handed over. */
+  /** Called when the shard is handed over. Finishes the messages in progress, takes no new ones, and closes. */
   leave(): void {
     if (this.#status !== "staying") return;
     this.#status = "leaving";
@@ -195,7 +195,7 @@ export class HostedActivation implements Activated {
     this.#host.forget(this);
   }
 
-  /** Returns the error of a failed opening. Closes an instance that nobody waits for any more. */
+  /** Opens the instance. Returns an error if the opening fails, or if the instance ended with an error meanwhile. */
   async #open(life: Life): Promise<Error | undefined> {
     const { confirm } = this.#host;
     const context = {
@@ -238,7 +238,7 @@ export class HostedActivation implements Activated {
     life.giveUp();
   }
 
-  /** A refusal goes to all who wait. After a fault callers send again, and mail is tried after a pause. */
+  /** Refuses waiting calls; after a fault, callers repeat them. Retries mail, except after a lasting refusal. */
   async #afterFailedOpen(error: Error, failures: number): Promise<void> {
     const refusal = refusalOf(error);
     if (this.#status !== "staying") return;
@@ -367,7 +367,7 @@ export class HostedActivation implements Activated {
     await this.#host.clock.wait(mailPauseMs(failures), this.#resting.signal);
   }
 
-  /** Only the next instance knows whether these had their effect. */
+  /** Gives unanswered calls back to their senders: only the next instance knows whether the calls had an effect. */
   #giveBack(): void {
     const given = [...this.#underWay];
     this.#underWay.clear();

@@ -27,7 +27,9 @@ export async function ask(
   }
 }
 
-/** Publishes immediately to the current subscribers, without an acknowledgement. */
+/**
+ * Publishes immediately to the current subscribers, without an acknowledgement. Does nothing while the bus is away.
+ */
 export function tell(bus: Bus, subject: string, payload: string): void {
   if (!bus.isAway) bus.connection.publish(subject, payload);
 }

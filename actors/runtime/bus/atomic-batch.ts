@@ -1,6 +1,6 @@
 /**
- * Writes several messages to one stream as one batch: the stream stores all of them or none. A sequence can fence
- * each message.
+ * Writes several messages to one stream as one batch: the stream stores all of them or none. As a fence, each write
+ * may name the expected last sequence of a subject.
  */
 import { randomUUID } from "node:crypto";
 import { headers, type MsgHdrs } from "@nats-io/transport-node";

@@ -14,8 +14,8 @@ export interface BusTls {
 
 /**
  * Returns options for `connect`, or undefined if the server decides about TLS. Accepts a server's certificate if it
- * is valid for any of the configured servers. The library (3.4.0) would compare the certificate of a server with an
- * IP address with `localhost`. It also discovers servers whose addresses the settings do not name.
+ * is valid for any of the configured servers. For a server with an IP address, the library (3.4.0) would compare the
+ * certificate with `localhost`.
  */
 export function tlsOptions(tls: BusTls | undefined, servers: readonly string[]) {
   const hosts = servers.map((server) => new URL(server).hostname.replace(/^\[|\]$/g, ""));

@@ -66,7 +66,7 @@ interface ListenOptions {
   failed?: (error: Error) => void;
 }
 
-/** A subscription until it is closed or drained. After a drain, messages on their way from the server still arrive. */
+/** A subscription: it lasts until `close` or `drain`. After `drain`, messages on their way still arrive. */
 export interface BusSubscription {
   close(): void;
   drain(): Promise<void>;
@@ -90,7 +90,7 @@ export class Bus {
   #connected = true;
   #lostAt = 0;
   #disconnections = 0;
-  /** Rejections of requests that wait. (A race with one long-lived promise would keep every loser in memory.) */
+  /** The reject functions of waiting requests. (A race with one long-lived promise would leak the other promises.) */
   readonly #waiting = new Set<(error: BusLost) => void>();
   readonly #disconnected = new Set<() => void>();
   readonly #reconnected = new Set<() => void>();
@@ -153,7 +153,7 @@ export class Bus {
     return shardOf(address, this.layout.shards);
   }
 
-  /** Counts the losses of the connection. State that is valid for one connection only ends with each loss. */
+  /** How often the connection was lost. Each loss invalidates the state that belongs to one connection. */
   get disconnections(): number {
     return this.#disconnections;
   }
@@ -169,7 +169,7 @@ export class Bus {
     return () => this.#disconnected.delete(listener);
   }
 
-  /** Calls back after every reconnection: messages and requests in between are lost. */
+  /** Calls the listener after each reconnection. Messages and requests during the disconnection are lost. */
   onReconnect(listener: () => void): () => void {
     this.#reconnected.add(listener);
     return () => this.#reconnected.delete(listener);
@@ -206,8 +206,8 @@ export class Bus {
   }
 
   /**
-   * Listens to all messages on subjects below `name`, which has two tokens. Messages from this process do not go
-   * through the server, so other processes that listen there do not receive them.
+   * Listens to all messages on subjects below `name`, which has two tokens. While `isHere` returns true, messages
+   * that this process publishes bypass the server, so other processes that listen there do not receive them.
    */
   hearBelow(
     name: string,
@@ -271,7 +271,7 @@ export class Bus {
     return Object.keys(state.subjects ?? {});
   }
 
-  /** The first message at or after a sequence that matches a subject filter; any replica may answer. */
+  /** Reads the first message at or after a sequence whose subject matches the filter. Any replica may answer. */
   async readNext(stream: string, filter: string, from: number): Promise<StoredMsg | undefined> {
     const query = { seq: from, next_by_subj: filter };
     return (await this.jetstream.direct.getMessage(stream, query)) ?? undefined;

@@ -34,8 +34,8 @@ export async function connectTo(login: ConnectOptions): Promise<NatsConnection> 
     name: login.name,
     inboxPrefix: inboxesOf(login.role).answers,
     ...(tls && { tls }),
-    // Servers name each other. A pool to which refusing servers add each other never empties, so a first connection with a
-    // wrong password would be repeated forever, a thousand times a second.
+    // Ignore servers that the cluster announces. Otherwise servers that refuse the password announce each other, the
+    // pool of servers never empties, and the first connection is retried forever, a thousand times a second.
     ignoreClusterUpdates: true,
     // By default the library stops reconnecting after 20 s, and detects a half-open link only after minutes.
     maxReconnectAttempts: -1,
@@ -52,7 +52,7 @@ export async function connectTo(login: ConnectOptions): Promise<NatsConnection> 
     const at = servers.join(",");
     throw new Error(`Cannot connect to the bus at ${at}: ${connectProblem(cause)}`, { cause });
   });
-  // The library removes each server that did not answer the first connection, and no server names it again (3.4.0).
+  // Sets all servers again: the library (3.4.0) removes each server that did not answer the first connection.
   connection.setServers(servers);
   return connection;
 }

@@ -6,7 +6,7 @@ import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
 /** JetStream's error code for a read that finds nothing. */
 export const NO_MESSAGE_FOUND = 10037;
 
-/** Resolves with undefined if no such message exists. */
+/** Repeats the read for up to about BUS_REQUEST_MS. Resolves with undefined if no such message exists. */
 export async function untilLeaderAnswers(
   read: () => Promise<StoredMsg | null>,
 ): Promise<StoredMsg | undefined> {

@@ -75,7 +75,7 @@ export class BusLiveUpdates implements LiveUpdates {
 /** A queue of updates between the bus, which does not wait, and a reader, which may be slow. */
 class LatestUpdates<T> {
   readonly #waiting: LiveUpdate<T>[] = [];
-  /** Before those that wait. */
+  /** True if updates are missing before the waiting ones. */
   #missed = false;
   #ended = false;
   #changed = Promise.withResolvers<void>();

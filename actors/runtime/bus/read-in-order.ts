@@ -19,7 +19,7 @@ const LONE_CONSUMER_HEARTBEAT_MS = 15_000;
 
 interface ReadOptions {
   stream: string;
-  /** The consumer's name in operators' tools. Readers that share a name share the messages between them. */
+  /** The start of the consumer's name, which operators' tools show. Each reader has its own consumer. */
   name: string;
   /** Selects the messages to read, and where to start. */
   select: Omit<Partial<OrderedConsumerOptions>, "name_prefix">;

@@ -4,8 +4,8 @@ import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Bus, BusLost } from "./bus.ts";
 
 /**
- * Bytes of one answer, which the server sends without flow control: 64 loads at the same time stay below the pending
- * bytes (64 MB) at which it would close the connection. A consumer reads what is larger.
+ * Limits the bytes of one answer, which the server sends without flow control: 64 loads at the same time stay below
+ * the pending bytes (64 MB) at which the server would close the connection. Larger data is read with a consumer.
  */
 const ANSWER_BYTES_MAX = 500_000;
 
@@ -17,8 +17,9 @@ export interface LastMessage {
 }
 
 /**
- * The newest message of each subject that matches the filter, as any replica holds them. Resolves with undefined if
- * one answer cannot hold them, which nats-server bounds at 1,024 messages. Rejects as `Bus.request` does.
+ * Reads the newest message of each subject that matches the filter, from any replica, which may lag behind. Resolves
+ * with undefined if one answer cannot hold all of them (at most 1,024), or if one is missing. Rejects as
+ * `Bus.request` does.
  */
 export async function readLastOfEach(
   bus: Bus,
@@ -33,9 +34,9 @@ export async function readLastOfEach(
   const options = { timeoutMs: JETSTREAM_ANSWER_MS };
   const messages = await bus.requests.askForMany(subject, query, isLast, options);
   const end = messages.pop()?.headers;
-  // After messages it means that one of the others could not be read.
+  // 404 after other messages means that one message could not be read.
   if (end?.code === NOTHING_FOUND) return messages.length === 0 ? [] : undefined;
-  // Otherwise the limit of messages or bytes has cut the answer off.
+  // Any other end means that the limit of messages or bytes has cut the answer off.
   if (end?.code !== END_OF_BATCH || Number(end.get("Nats-Num-Pending")) > 0) return undefined;
   if (!isWhole(messages, end)) return undefined;
   return messages.map((message) => ({
@@ -50,7 +51,7 @@ export async function readLastOfEach(
 const END_OF_BATCH = 204;
 const NOTHING_FOUND = 404;
 
-/** Each message names the one before it, so messages that a broken route has lost are missed. */
+/** Returns false if a broken route has lost messages: each message has the sequence of the one before it. */
 function isWhole(messages: readonly Msg[], end: MsgHdrs): boolean {
   let last = "0";
   for (const { headers } of messages) {

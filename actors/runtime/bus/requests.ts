@@ -1,6 +1,6 @@
 /**
- * Requests of one connection. The library's own (3.4.0) makes three promises, an error and its stack of each, of which
- * a busy host has thousands a second.
+ * Sends the requests of one connection. The library's own requests (3.4.0) create three promises, an error and a
+ * stack trace each, and a busy host sends thousands of requests a second.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -15,7 +15,7 @@ import {
 interface Asked {
   subject: string;
   timer: NodeJS.Timeout;
-  /** Returns whether this is the last message of the answer. */
+  /** Takes a message of the answer. Returns true if it is the last one. */
   take(answer: Msg): boolean;
   reject(error: Error): void;
 }

@@ -1,6 +1,6 @@
 /**
- * Pauses the writes of this process while a backup captures the streams at one moment. The backup itself verifies that
- * nobody wrote, so a process that misses the pause only makes the backup retry.
+ * Pauses this process's writes that change actors, and its purges, while a backup captures the streams at one moment.
+ * The backup itself verifies that nobody wrote, so a process that misses the pause only makes the backup retry.
  */
 import type { NatsConnection } from "@nats-io/transport-node";
 import { HOLD_MS_MAX } from "../../../schemas/limits.ts";

@@ -1,7 +1,7 @@
 /**
- * A chain: messages under one subject that one host writes, each over the previous one. A journal is a chain, and so
- * are the checkpoints of a host. Another host ends a chain with a seal; the stream then refuses all further writes of
- * the chain's host.
+ * A chain: messages under one subject that one host writes. Each write expects the previous message to be the last. A
+ * journal is a chain, and so are the checkpoints of a host. Another host ends a chain with a seal; the stream then
+ * refuses all further writes of the chain's host.
  */
 import { z } from "zod";
 import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
@@ -53,9 +53,9 @@ export class Chain {
   }
 
   /**
-   * Stores the other writes and then the payloads as the next messages, or nothing at all. All payloads hold the same
-   * number. Returns the sequence of the first payload. Rejects with WriteRefused if nothing was stored, and with
-   * ChainLost. Repeats a write that got no answer: only one of the tries can follow the last message.
+   * Stores the writes of `beside` and then the payloads as the chain's next messages: all or nothing. All payloads
+   * hold the same number. Returns the sequence of the first payload. Rejects with WriteRefused if nothing was stored,
+   * or with ChainLost. Repeats a write that got no answer: only one of the tries can be stored.
    */
   async append(payloads: readonly string[], beside: readonly Write[] = []): Promise<number> {
     const { bus, clock, subject, isOver } = this.#parts;

@@ -1,6 +1,7 @@
 /**
- * Writes the commits of a host's journal to their keys: a while after each commit, or when a caller waits for it.
- * Commits continue meanwhile. Each checkpoint expects the previous one, so that a late checkpoint changes nothing.
+ * Writes the commits of a host's journal to their keys: CHECKPOINT_MS after a commit, or earlier if the journal is
+ * half full or a caller waits. Commits continue meanwhile. Each checkpoint expects the previous one, so that a late
+ * checkpoint changes nothing.
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, CHECKPOINT_MS } from "../../../schemas/limits.ts";
@@ -24,7 +25,7 @@ interface CheckpointsParts {
 export class Checkpoints {
   readonly #parts: CheckpointsParts;
   readonly #stopped = new AbortController();
-  /** The next checkpoint must write all journal messages before this number. */
+  /** Checkpoints are written until the keys hold all journal messages before this number. */
   #below = 0;
   #isScheduled = false;
   #isRunning = false;

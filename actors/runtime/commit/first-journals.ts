@@ -37,7 +37,7 @@ const FirstNote = z.object({
 /** Maximum number of concurrent reads of a takeover. */
 const JOURNAL_READS_MAX = 64;
 
-/** The changes of one commit to one owner. */
+/** The changes of one commit to the keys of one owner. */
 interface ReadEntry {
   owner: string;
   puts: Puts;
@@ -84,8 +84,8 @@ export class FirstJournals {
   }
 
   /**
-   * Returns the entries that are not in an owner's value yet. A host writes a value after all its rows and reminders, so
-   * the content header of the value covers all of them.
+   * Returns the writes of the changes that an owner's keys still lack. A host writes a value after all its rows and
+   * reminders, so the content header of the value covers all of them.
    */
   async #missing(owner: string, entries: ReadEntry[]): Promise<Write[]> {
     const { stream } = this.#subjects;

@@ -115,7 +115,8 @@ export class GroupCommit {
   }
 
   /**
-   * Returns the changes that one commit can hold, the longest waiting first, and the shards whose outbox lacks room.
+   * Takes the changes that one commit can hold, the longest waiting first. Also returns the shards whose outbox lacks
+   * room.
    */
   #take(): { taken: Taken[]; crowded: ReadonlySet<Shard> } {
     const taken: Taken[] = [];
@@ -173,8 +174,9 @@ export class GroupCommit {
   }
 
   /**
-   * Returns the actor's value, without a text if nothing needs to be stored. Returns undefined if the state is too
-   * large or JSON cannot represent it. One message causes that, and it must not stop the other messages.
+   * Returns the actor's value; `text` is undefined if nothing needs to be stored. If the value cannot be stored,
+   * restarts the activation to find the message at fault, or refuses its calls if it has searched already. Returns
+   * undefined then.
    */
   #encode(activation: Activation): { text: string | undefined } | undefined {
     const { definition, key, address } = activation;

@@ -8,7 +8,7 @@ import { StoredSeal, sealChain } from "./chain.ts";
 import { FirstJournals, readFirstJournal } from "./first-journals.ts";
 import { layOver, type Puts, readPuts, StoredCommit, writesOf } from "./journal.ts";
 
-/** The newest put of each key, by shard and epoch, from journal messages that no checkpoint may have written yet. */
+/** By shard and epoch: the newest put of each key, from journal messages that may not be in their keys yet. */
 type ReadJournal = Map<string, Puts>;
 
 export class JournalReplay {

@@ -172,8 +172,8 @@ export class Journal {
   }
 
   /**
-   * Returns a sequence if the stream holds more than JOURNAL_KEPT_BYTES_MAX before it that no takeover reads;
-   * otherwise undefined.
+   * Returns the sequence before which messages may be removed, if they have more than JOURNAL_KEPT_BYTES_MAX bytes
+   * since the last removal; otherwise undefined. No takeover reads these messages.
    */
   takeUnneeded(): number | undefined {
     const { below, bytes } = this.#surelyUnneeded;

@@ -64,7 +64,7 @@ const StoredLetter = z.object({
 });
 
 export interface DeadLetter extends z.infer<typeof StoredLetter> {
-  /** Names it among the others. */
+  /** The sequence in the stream, by which operators name the letter. */
   sequence: number;
   /** `<kind>.<key>` of its receiver. */
   address: string;
@@ -242,7 +242,7 @@ async function removeLetter(bus: Bus, { sequence }: DeadLetter): Promise<void> {
   try {
     await bus.jetstream.streams.deleteMessage(STREAMS.dead, sequence, false);
   } catch (error) {
-    // The limits of the stream may have removed it.
+    // The limits of the stream may have removed the letter.
     if (!(error instanceof JetStreamApiError) || !GONE.has(error.code)) throw error;
   }
 }

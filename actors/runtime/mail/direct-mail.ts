@@ -104,8 +104,8 @@ export class DirectMail {
   }
 
   /**
-   * Called when the host has lost the shard. The shard's next owner publishes the mail from the shard, and this host
-   * publishes the mail to the shard.
+   * Called when the host has lost the shard. The shard's next owner publishes the mail that the shard sends. This
+   * host publishes the mail from its other shards to the lost shard.
    */
   drop(shard: Shard): void {
     for (const entry of [...shard.sends.direct.keys()]) this.#forget(shard, entry);

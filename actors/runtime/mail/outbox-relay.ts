@@ -39,8 +39,8 @@ export class OutboxRelay {
   #running = false;
 
   /**
-   * Calls `drained` whenever outboxes have more room than before, and `reloaded` when MAIL may hold more mail of a
-   * shard than this host knew. `owns` returns whether this host owns the shard now.
+   * Calls `drained` when outboxes may have more room, and `reloaded` when MAIL may hold more mail from a shard than
+   * this host knows. `owns` returns whether this host owns the shard now.
    */
   constructor(parts: {
     bus: Bus;
@@ -62,7 +62,7 @@ export class OutboxRelay {
   add(shard: Shard): void {
     this.#shards.add(shard);
     if (this.#running) return;
-    // Set before the call of `#run`, which may end before it returns.
+    // Set first, because `#run` resets it before it returns if there is nothing to publish.
     this.#running = true;
     void this.#run();
   }

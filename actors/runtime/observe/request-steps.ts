@@ -16,8 +16,8 @@ import { BusLines } from "../store/stored-lines.ts";
 /** A process gathers steps for this time, so that a busy process writes few messages. */
 const GATHER_MS = 250;
 /**
- * Limits the steps that wait in a process. Above the limit, for example while the bus is away, the process drops
- * further steps and counts them.
+ * Limits the steps that wait in a process. Above the limit, the process drops further steps and counts them. While
+ * the bus is away, it drops all steps.
  */
 export const STEPS_WAITING_MAX = 10_000;
 /**

@@ -12,7 +12,7 @@ interface ServiceParts {
   version: string;
   description: string;
   metadata?(): Readonly<Record<string, string>>;
-  /** Called for each request. */
+  /** Called for each discovery request. */
   endpoints(): readonly ServiceEndpoint[];
 }
 

@@ -1,9 +1,9 @@
-/** Lets a host give few of its shards away at a time. */
+/** Limits how many of its shards a host gives away at the same time. */
 import { shardGivesMax } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 
-/** A shard that takes longer, because its actors have long turns, does not hold up the others. */
+/** The longest turn of one shard. If the shard is not given away by then, the next shard starts meanwhile. */
 export const GIVE_TURN_MS = 400;
 
 export class GiveTurns {

@@ -78,7 +78,7 @@ describe("HostLease", function () {
       time.ms += LEASE_RENEW_MS;
       await lease.renew();
     }
-    // The last of these was long, and the next is short. Its answer is lost.
+    // The last renewal wrote a long lease. The next renewal writes a short lease, and its answer is lost.
     expect(await stored(lease)).to.include({ ttlMs: LEASE_TTL_MS_MAX });
     time.isLost = true;
     await lease.renew();

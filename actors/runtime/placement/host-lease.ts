@@ -1,7 +1,8 @@
 /**
- * The lease of a host: one key that expires unless the host renews it. A host renews only over its last renewal. So a
- * lease that has ended never returns, and its host continues under a new name. A second key, the member, has the same
- * content but does not expire. It is written only when the content changes, and all hosts watch it.
+ * The lease of a host: one key that expires unless the host renews it. A renewal succeeds only if the host's previous
+ * renewal is still stored. So a lease that has ended never returns, and its host continues under a new name. A second
+ * key, the member, has the same content without `ttlMs` and does not expire. It is written only when the content
+ * changes, and all hosts watch it.
  */
 import { randomBytes } from "node:crypto";
 import type { Logger } from "pino";
@@ -16,7 +17,7 @@ import { LeaseLength } from "./lease-length.ts";
 
 /** Interval of renewals: four in the lifetime of a lease, so that a lost message does no harm. */
 export const LEASE_RENEW_MS = 500;
-/** The end of another host's lease is given up after this, and written again later. */
+/** Timeout of the write that ends another host's lease. After a failure, a later round tries again. */
 const LEASE_END_MS_MAX = 1_000;
 /**
  * Limits the tries to take the first lease, with one renewal interval between them. The election of a leader at the
@@ -29,9 +30,9 @@ const LEASE_START_TRIES_MAX = 40;
  */
 const LEASE_MARGIN_MS = 500;
 /**
- * A host trusts a longer lease only for this time, and then confirms it before a read. Two others may end a lease that
- * is older: the server closes the connection of a silent client after 4 s or more (see `HostPresence`), and hosts of
- * earlier versions take a lease that is not renewed for 4 s for a ghost.
+ * A host trusts its lease for at most this time after a renewal, and then confirms it before a read. An older lease
+ * may be ended by others: the server closes the connection of a silent client after 4 s or more (see `HostPresence`),
+ * and hosts of earlier versions take a lease that is not renewed for 4 s for a ghost.
  */
 const LEASE_TRUSTED_MS_MAX = 4_000;
 
@@ -63,7 +64,9 @@ interface HeldLease {
   revision: number;
   /** The content of the member as it was written last. */
   member: string;
-  /** An earlier name of this host. The lease of this name has ended, but its member may still exist. */
+  /**
+   * An earlier name of this host whose member may still exist. The first write under the new name ends this member.
+   */
   readonly former: string | undefined;
 }
 
@@ -91,7 +94,7 @@ export class HostLease {
    */
   #holdsUntil = NEVER;
   readonly #length = new LeaseLength();
-  /** When the last renewal that succeeded began, on which connection. */
+  /** The time when the last successful renewal began, and the connection that it used. */
   #renewed = { at: 0, disconnections: -1 };
   #leaving = false;
   #renewing: Promise<void> = Promise.resolve();
@@ -132,7 +135,7 @@ export class HostLease {
         logger.warn({ err: error, tries }, "lease not taken, will try again");
         await clock.wait(LEASE_RENEW_MS);
         // Takes a new name, because the failed write may still be stored. Nobody owns a shard under the old name. The
-        // next write ends the old member, so that no host gives shards to it, and its lease expires.
+        // next write ends the old member, so that no host gives it shards. The old lease expires by itself.
         this.#rename(this.#held.id);
       }
     }
@@ -262,7 +265,8 @@ export class HostLease {
     const begin = { at: clock.monotonic(), disconnections };
     const holdsMs = Math.min(ttlMs, LEASE_TRUSTED_MS_MAX) - LEASE_MARGIN_MS;
     const until = { monotonic: begin.at + holdsMs, wall: clock.now() + holdsMs, disconnections };
-    // A renewal without an answer may be stored, and this lease may be shorter than the one before it.
+    // Until the answer arrives, trusts only the earlier end: this renewal may be stored without an answer, and its
+    // lease may be shorter.
     this.#holdsUntil = earlier(this.#holdsUntil, until);
     const payload = JSON.stringify(member);
     const write = {
@@ -278,10 +282,10 @@ export class HostLease {
       held.revision > 0 || held.former === undefined ? [] : [endOfMember(store, held.former)];
     const announced = held.member;
     try {
-      // After half of its life without an answer, the lease lives long enough for another try.
+      // The timeout is half of the lease's lifetime, so that the lease lives long enough for another try.
       held.revision = await writeAtomically(bus, [...end, ...news, write], ttlMs / 2);
     } finally {
-      // Also after a failure: a lease that is too short for its renewals would never become longer.
+      // Measures failed renewals too. Otherwise a lease that is too short for its renewals would never become longer.
       this.#measure(begin);
     }
     this.#renewed = begin;
@@ -291,7 +295,10 @@ export class HostLease {
     if (this.#held === held) this.#holdsUntil = until;
   }
 
-  /** Nothing counts that a lost connection has delayed: the bus was away, and the host was not slow. */
+  /**
+   * Records how long the renewal took, unless the connection was lost meanwhile: then the bus was away, and the host
+   * was not slow.
+   */
   #measure(begin: { at: number; disconnections: number }): void {
     const { bus, clock } = this.#parts;
     if (bus.disconnections !== begin.disconnections) return;

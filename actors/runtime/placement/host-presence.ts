@@ -18,8 +18,8 @@ import type { Members } from "./members.ts";
 /** How often a host asks the next one whether it is there. */
 const PRESENCE_MS = 250;
 /**
- * Number of missed answers in a row after which a host counts as gone. A single missed answer may come from a client
- * that is reconnecting, which takes a tenth of a second.
+ * Number of requests in a row without a listener after which a host counts as gone. A single one may come from a
+ * client that is reconnecting, which takes a tenth of a second.
  */
 const PRESENCE_MISSES = 2;
 /**
@@ -85,7 +85,7 @@ export class HostPresence {
     const asked = await ask(bus, presenceSubject(host), "", { timeoutMs: PRESENCE_ANSWER_MS });
     this.#missed = { host, times: asked === "nobody" ? before + 1 : 0 };
     if (this.#missed.times < PRESENCE_MISSES || this.#stopped.signal.aborted) return;
-    // Through another server it may live.
+    // The host may live on a connection to another server.
     if (renewed?.server !== bus.server) return;
     try {
       await end(host, renewed.sequence);

@@ -41,7 +41,7 @@ export class KnownEpochs {
     this.#parts.learned(shard, epoch);
   }
 
-  /** Writes an epoch over the one at this sequence. Returns its own sequence. */
+  /** Writes an epoch if the stored one still has the sequence `expected`. Returns the sequence of the new epoch. */
   async write(shard: number, epoch: Epoch, expected: number): Promise<number> {
     const { bus, storeOf } = this.#parts;
     const subject = storeOf(shard).subjects.epoch(shard);

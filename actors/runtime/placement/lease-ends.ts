@@ -13,8 +13,8 @@ import { endLease, endOfMember, LEASE_FORM, LEASE_RENEW_MS, Lease } from "./host
 import type { Members } from "./members.ts";
 
 /**
- * A stored lease that is not renewed for this long, two lifetimes of a lease, is a ghost. A nats-server that was
- * killed may restore expired messages and then never expire them (seen with 2.15.2).
+ * A stored lease that is not renewed for this many of its lifetimes is a ghost. A nats-server that was killed may
+ * restore expired messages and then never expire them (seen with 2.15.2).
  */
 export const LEASE_UNSEEN_LIVES_MAX = 2;
 /** A lease is late after half of its life. It is then read often, so that its end is found at once. */

@@ -5,11 +5,14 @@
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 
 /**
- * The longest lease. A host that stands still keeps its shards for this long, so it is below CALL_DEADLINE_MS: calls
- * then still get their answers from the next owner.
+ * The longest lease. A suspended host keeps its shards for at most this time. It is below CALL_DEADLINE_MS, so that
+ * calls still get their answers from the next owner.
  */
 export const LEASE_TTL_MS_MAX = 10_000;
-/** A lease lasts this many times as long as its slowest renewal took: the next may take longer, and fail once. */
+/**
+ * After slow renewals, a lease lasts this many times as long as the slowest of them: the next may take longer, and
+ * fail once.
+ */
 const RENEWALS_A_LEASE = 4;
 /** A slow renewal counts until this many others have followed, in half a minute. */
 export const RENEWALS_KEPT = 60;
@@ -17,10 +20,10 @@ export const RENEWALS_KEPT = 60;
 export class LeaseLength {
   #tookMs: number[] = [];
 
-  /** In whole seconds, as Nats-TTL requires. */
+  /** The lifetime in ms. A multiple of 1,000, because Nats-TTL takes whole seconds. */
   get ms(): number {
     const slowest = Math.max(0, ...this.#tookMs);
-    // The usual lease survives this renewal twice.
+    // The default lease is at least twice as long as the slowest renewal.
     if (slowest <= LEASE_TTL_MS / 2) return LEASE_TTL_MS;
     return Math.min(LEASE_TTL_MS_MAX, Math.ceil((RENEWALS_A_LEASE * slowest) / 1_000) * 1_000);
   }

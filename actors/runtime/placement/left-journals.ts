@@ -57,7 +57,7 @@ export class LeftJournals {
     this.#isRemoving = false;
   }
 
-  /** Returns true if a journal is left that may be removed later, although no host joins or ends and no epoch changes. */
+  /** Returns true if the removal must be tried again, even if no member and no epoch changes until then. */
   async #removeOnce(): Promise<boolean> {
     const { logger, remove } = this.#parts;
     let isLeft = false;

@@ -1,4 +1,4 @@
-/** A host that goes on as if its shards were its own: it stood still, or has just lost its lease. */
+/** Tests a host that still acts as the owner of lost shards, because it was suspended or has just lost its lease. */
 
 import { expect } from "chai";
 import pino from "pino";
@@ -62,7 +62,8 @@ describe("a shard that is taken late", function () {
     };
     await late.host.start();
     await isOpening.promise;
-    // A read would renew its lease, and it would get some of its shards back.
+    // Blocks renewals of the late host's lease. Otherwise a read would renew the lease, and the host would get some
+    // of its shards back.
     const requestOfLate = late.bus.request.bind(late.bus);
     late.bus.request = async (subject, ...rest) => {
       if (subject === world.subjects.lease(late.host.placement.hostId)) throw new Error("Held");
@@ -125,7 +126,7 @@ describe("a host whose journal another host has sealed", function () {
     await using world = await startWorld();
     const { bus, host, log } = await startHost(world, "host", {
       definitions: [counterActor],
-      // Committed values are only in the journal.
+      // With this clock no checkpoint runs, so committed values are only in the journal.
       clock: new HoldingClock(CHECKPOINT_MS),
     });
     await host.start();

@@ -1,4 +1,4 @@
-/** The part of an actor host that placement drives, and what placement needs besides. */
+/** The dependencies of placement, and the actions of the actor host that placement starts. */
 import type { Logger } from "pino";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -7,7 +7,7 @@ import type { Epoch } from "./epoch.ts";
 
 export interface PlacementParts {
   bus: Bus;
-  /** One store a state bucket; shard `p` lives in store `p mod stores.length`. */
+  /** One store per state bucket. The data of shard `p` is in store `p mod stores.length`. */
   stores: readonly StateStore[];
   host: PlacementHost;
   clock: Clock;
@@ -18,7 +18,7 @@ export interface PlacementParts {
 
 /** The actions of a host on its shards that placement starts. */
 export interface PlacementHost {
-  /** Opens the journal of this name. Must run before any epoch holds the name. */
+  /** Opens the journal of the host name `host` in the shard's bucket. Must run before any epoch has this name. */
   openJournal(shard: number, host: string): Promise<void>;
   /** Writes the pending commits of former owners to the shard's keys. Runs after the new epoch is written. */
   replay(
@@ -35,11 +35,11 @@ export interface PlacementHost {
   handOver(shard: number): Promise<boolean>;
   /** Drops the shard immediately, because another host owns it or may own it. */
   drop(shard: number): void;
-  /** Called when the host continues under another name; it writes nothing more under the former name. */
+  /** Called when the host continues under another name. The host must write nothing more under the former name. */
   renamed(): void;
   /** Asks the leaders whether a journal of this host is stored. */
   hasJournal(host: string): Promise<boolean>;
-  /** Removes the journal of a host that nobody needs any more. */
+  /** Removes the journal of a host. Called when nobody needs the journal any more. */
   forgetJournal(host: string): Promise<void>;
   /** Frees the memory of a journal that was replayed here. */
   releaseJournal(host: string): void;

@@ -14,8 +14,8 @@ export interface PlacementListener {
   /** Called for each change of a member. `lease` is undefined after the lease has ended. */
   member(host: string, lease: Lease | undefined): void;
   /**
-   * Called when all that was stored at the start has been reported; `members` are the members among it. Markers of
-   * earlier ends may be gone, so a host that is not among them has ended.
+   * Called when all epochs and members that were stored when the reading began have been reported. `members` are the
+   * stored members. A host that is not among them has ended, even if no marker reports its end any more.
    */
   caughtUp(members: ReadonlySet<string>): void;
 }

@@ -44,7 +44,7 @@ describe("Placement", function () {
 
   it("stop() gives few shards at a time to another host, and all at once to nobody", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
-    // Turns of the host that stops last as long as the shards need.
+    // Removes the limit of a turn: each turn of the host that stops ends only when its shard is given away.
     const wait: typeof systemClock.wait = (ms, signal) =>
       ms === GIVE_TURN_MS ? new Promise(() => {}) : systemClock.wait(ms, signal);
     const first = await world.host({ name: "a", clock: { ...systemClock, wait } });
@@ -108,7 +108,7 @@ describe("Placement", function () {
     await using world = await startWorld({ definitions: [counterActor] });
     const first = await world.host({ name: "a" });
     const { request } = Bus.prototype;
-    // The last write of each hand-over is lost with the connection, once.
+    // A hand-over ends with a write of an epoch without an owner. The first such write of each shard fails.
     const lost = new Set<string>();
     Bus.prototype.request = function (this: Bus, subject, payload, ...rest) {
       if (!String(payload).startsWith('{"owner":null') || lost.has(subject)) {
@@ -122,7 +122,7 @@ describe("Placement", function () {
       await until("both are at rest", () => {
         const open = hosts.reduce((sum, { placement }) => sum + placement.openShards, 0);
         const given = SHARDS - first.placement.openShards;
-        // A host that joins knows an owner of each shard before it gets the first.
+        // A host that joins knows the epochs of all shards before it gets its first shard.
         return open === SHARDS && given > 0 && lost.size === given;
       });
       const { hosts: owners } = await readShardOwners(world.bus);

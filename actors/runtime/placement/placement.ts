@@ -103,12 +103,12 @@ export class Placement {
     return this.#lease.id;
   }
 
-  /** Shards that answer here now. */
+  /** Number of shards that are open on this host. */
   get openShards(): number {
     return this.#open.size;
   }
 
-  /** True once every shard has an owner whose lease lives, as far as this host knows. */
+  /** True if each shard has a living owner, as far as this host knows, and this host has opened its own shards. */
   get isComplete(): boolean {
     for (let shard = 0; shard < this.#shards; shard++) {
       const host = this.#epochs.get(shard)?.owner;
@@ -123,13 +123,13 @@ export class Placement {
     for (const journal of journals) this.#journals.add(journal);
     await this.#followBeforeJoining();
     await this.#lease.start();
-    // While others give their shards away. After a failure the first shard that is taken opens the journal.
+    // Opens the journals while others give their shards away. After a failure, taking the first shard tries again.
     for (const shard of this.#stores.keys())
       this.#host.openJournal(shard, this.#lease.id).catch(() => {});
     this.#reconcile();
     void this.#presence.watch();
     void this.#ends.watch(() => this.#lease.id, this.#left.signal);
-    // The lease counts again only after a renewal, which also retries what failed while the bus was away.
+    // After a reconnection, the lease counts only after a renewal, which also retries work that failed meanwhile.
     this.#bus.onReconnect(() => void this.#lease.renew());
   }
 
@@ -162,7 +162,7 @@ export class Placement {
    */
   async confirm(shard: number, epoch: number): Promise<boolean> {
     const { id } = this.#lease;
-    // A leader that has lost the other servers answers reads for up to 20 s, but it stores no renewal.
+    // Renews first: a leader that has lost the other servers answers reads for up to 20 s, but stores no renewal.
     this.#confirming ??= this.#lease.renew().finally(() => {
       this.#confirming = undefined;
     });
@@ -201,12 +201,12 @@ export class Placement {
     return store;
   }
 
-  /** The other hosts give this one its shards as soon as they hear of it, so it must know their epochs by then. */
+  /** Other hosts give shards to this host as soon as it joins, so it must know the epochs of all shards by then. */
   async #followBeforeJoining(): Promise<void> {
     const caughtUp = new AbortController();
     this.#caughtUp = () => caughtUp.abort(OVER);
     this.#watchAll();
-    // At a start the stream may have no leader. The lease is tried all the same, and reports it.
+    // Limits the wait, because the stream may have no leader at a start. Taking the lease then reports the error.
     await this.#clock.wait(BUS_REQUEST_MS, caughtUp.signal);
   }
 
@@ -233,10 +233,10 @@ export class Placement {
         },
         member: (host, lease) => {
           this.#journals.changed();
-          // This host knows earlier than the news that it leaves.
+          // This host knows that it leaves before the news reports it.
           const leaves = host === this.#lease.id && this.#lease.leaving;
           if (lease) this.#members.add(host, leaves ? { ...lease, leaving: true } : lease);
-          // A host that had only an old copy of the store may have announced an end that never was.
+          // A host with an old copy of the store may have announced this host's end, although this host lives.
           else if (host === this.#lease.id) this.#lease.announceAgain();
           else {
             this.#journals.add(host);
@@ -292,7 +292,7 @@ export class Placement {
     }
   }
 
-  /** Runs one move at a time for each shard, and places the shard again at its end. */
+  /** Registers a move of a shard until its end. Then places the shard again; after a failure, a renewal does so. */
   #move(shard: number, moving: Promise<boolean>): void {
     const ended = moving.then((done) => {
       this.#moving.delete(shard);
@@ -305,7 +305,7 @@ export class Placement {
 
   async #take(shard: number): Promise<boolean> {
     const { id } = this.#lease;
-    // It has waited for its turn. Meanwhile the host may have got another name, whose lease is not written yet.
+    // This call has waited for a free slot. The host may have a new name by now, whose lease is not written yet.
     if (!this.#lease.holds || !this.#isCaughtUp) return false;
     if (this.#members.preferredFor(shard) !== id) return true;
     try {
@@ -349,7 +349,7 @@ export class Placement {
     return this.#epochs.write(shard, { owner, firstJournals: [] }, epoch);
   }
 
-  /** Few shards at a time, because calls wait for the next owner. Without a next owner, all at the same time. */
+  /** Gives few shards at a time, because calls wait for the next owner. Without a next owner, gives all at once. */
   #giveInTurn(shard: number): Promise<boolean> {
     if (this.#members.preferredFor(shard) === undefined) return this.#giveBack(shard);
     return this.#gives.run(() => {
@@ -361,7 +361,7 @@ export class Placement {
     });
   }
 
-  /** Also true for a shard that only its epoch gives to this host: its return failed half-way. */
+  /** True for an open shard, and for a shard whose epoch still names this host because its return failed half-way. */
   #has(shard: number): boolean {
     return this.#open.has(shard) || this.#epochs.get(shard)?.owner === this.#lease.id;
   }
@@ -372,7 +372,7 @@ export class Placement {
       const known = this.#epochs.get(shard);
       const opened = this.#open.get(shard);
       const isWritten = await this.#host.handOver(shard);
-      // The next owner reads the journal.
+      // The host has a new name. The next owner of the shard reads the journal of the former name.
       if (this.#lease.id !== id) return true;
       if (opened !== undefined && !isWritten)
         throw new Error("Cannot write its commits to its keys");
@@ -383,7 +383,7 @@ export class Placement {
       return true;
     } catch (error) {
       this.#logger.debug({ err: error, shard }, "shard not given back");
-      // The next owner takes over what could not be finished; `stop` would otherwise retry for ever.
+      // Takes a new name, so that the shard's next owner finishes its commits. Otherwise `stop` would retry for ever.
       if (this.#open.has(shard)) this.startAnew();
       await this.#epochs.relearn(shard);
       return false;

@@ -134,7 +134,8 @@ describe("several hosts", function () {
     expect(lost.placement.holdsLease()).to.equal(true);
     proxy.cut();
     await until("it knows", () => !lost.placement.holdsLease());
-    // Writes the lease without an expiry. Hosts that see a lease unchanged for too long treat its owner as dead.
+    // Writes the lease without an expiry, repeatedly, because hosts treat a lease that stays unchanged as a ghost. So
+    // only the lost connection can end the lease.
     const value = JSON.stringify({ leaving: false, server: world.bus.server });
     let writtenAt = 0;
     await until("it is ended", async () => {

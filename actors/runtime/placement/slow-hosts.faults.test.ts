@@ -5,10 +5,10 @@ import { counter } from "../../../scripts/testing/counter.ts";
 import { startCluster } from "../../../scripts/testing/nats-server.ts";
 import { ProcessorTurns } from "../../../scripts/testing/processor-turns.ts";
 
-/** A tenth of the time for each process, with waits that make a renewal of a lease take a second or two. */
+/** Each process runs a tenth of the time. Its pauses make a renewal of a lease take a second or two. */
 const TURNS = { runMs: 60, everyMs: 600 };
 const CALLERS = 16;
-/** Answers that each caller must get meanwhile. */
+/** Number of answers that each caller must get while the processes are slow. */
 const ANSWERS = 5;
 const patient = { deadlineMs: 120_000 };
 

@@ -171,7 +171,7 @@ describe("an actor that forgets", function () {
     await call("late", "forget");
     await call("late", "append", "new");
     await first.stop();
-    // Writes the rows and the mark that a replica holds which has not purged the old rows yet.
+    // Writes an old row and an old mark, as a replica holds them that has not purged the old rows yet.
     const newer = (await bus.readLast(subjects.stream, mark))?.string() ?? "";
     await jetstream.publish(subjects.row(address, "0"), '"old"');
     await jetstream.publish(mark, "1");

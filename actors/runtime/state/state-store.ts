@@ -1,4 +1,6 @@
-/** Reads the stored state of actors and shards, always from the stream's leader. */
+/**
+ * Reads the stored state of actors and shards. Values come from the stream's leader; rows may come from a replica.
+ */
 import { DeliverPolicy } from "@nats-io/jetstream";
 import { type MsgHdrs, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { mailSubject, STREAMS, type StateSubjects } from "../../../schemas/subjects.ts";
@@ -114,7 +116,10 @@ export class StateStore {
     }
   }
 
-  /** Undefined where a consumer must read them: they are many, or this user of the bus lacks a right of this release. */
+  /**
+   * Returns undefined if a consumer must read the rows: they do not fit in one answer, or the request failed, for
+   * example because this user of the bus lacks a permission that this release needs.
+   */
   async #readFew(filter: string): Promise<LastMessage[] | undefined> {
     try {
       return await readLastOfEach(this.#bus, this.subjects.stream, filter);

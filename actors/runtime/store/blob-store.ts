@@ -247,8 +247,8 @@ export class BlobStore {
   }
 
   /**
-   * Stores the blobs in one batch. Returns false if each blob must be written separately: a blob exists already, or
-   * the outcome is unknown.
+   * Stores the blobs in one batch. Returns false after any failure, for example because a blob exists already. Each
+   * blob must then be written separately.
    */
   async #putBatch(group: readonly SmallBlob[]): Promise<boolean> {
     const writes = group.map(async ({ name, content, ttlS }) => {

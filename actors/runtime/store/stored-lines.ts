@@ -21,7 +21,7 @@ export interface StoredLines {
   read(subject: string, wanted: LinesWanted): Promise<StoredLine[]>;
 }
 
-/** Messages of one request. */
+/** Number of messages that one request reads. */
 const READ_AT_ONCE = 512;
 /** Subscribers receive a line shortly before the stream stores it, so the reader waits this long. */
 const STORED_MS = 100;

@@ -220,7 +220,7 @@ class WaitingRun<R> {
       this.#task.queueTimes.add(this.#task, this.#queuedMs);
     }
     if (this.#replied && !this.#complete) {
-      // The new worker starts from the beginning, but bytes of the first are on their way already.
+      // The new worker starts from the beginning, but the caller has the first worker's reply, and maybe some bytes.
       const text = "Cannot finish task: its worker died while it answered";
       this.fail(new ActorError("unavailable", text));
     }

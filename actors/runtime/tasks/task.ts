@@ -5,7 +5,7 @@ const SUBJECT_TOKEN = /^[\w-]{1,128}$/;
 const INBOX = /^_(?:INBOX|TASK_[a-z]+)\.[\w-]{1,128}$/;
 
 export const Task = z.object({
-  // Both become subjects of the bus.
+  // `id` and `caller.inbox` become parts of subjects on the bus.
   id: z.string().regex(SUBJECT_TOKEN),
   /** The client that queued it, for readers of logs. */
   from: z.string(),
@@ -21,7 +21,10 @@ export const Task = z.object({
     .optional(),
   deadlineAt: z.number().optional(),
   trace: z.record(z.string(), z.string()).optional(),
-  /** Number of tries before a stopping worker handed the task back; these tries still count. */
+  /**
+   * Number of counted tries before the task was queued again. The try that a stopping worker handed back does not
+   * count.
+   */
   triesBefore: z.number().optional(),
 });
 export type Task = z.infer<typeof Task>;

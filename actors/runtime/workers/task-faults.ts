@@ -5,7 +5,10 @@ import { InvalidInput } from "../bus/refusal.ts";
 /** Refusals that the platform causes, and not the request. */
 export const FAULT_CODES: ReadonlySet<string> = new Set(["internal_error", "deadline_exceeded"]);
 
-/** The abort reason of a task when this process stops first. Another worker then takes the task immediately. */
+/**
+ * The abort reason of a task whose process stops before the task ends. Another worker then takes the task
+ * immediately.
+ */
 export class HostStopping extends Error {}
 export class DeadlinePassed extends Error {}
 

@@ -63,7 +63,7 @@ export class TaskPuller implements TaskSource {
 
   #ask(): void {
     if (this.#parts.stopping.aborted) {
-      // Pulled tasks may still come.
+      // Keeps one slot for each requested task, which may still arrive.
       while (this.#idle.length > this.#asked) this.#idle.pop()?.(undefined);
       return;
     }
@@ -81,7 +81,7 @@ export class TaskPuller implements TaskSource {
       this.#consumer ??= this.#find();
       const consumer = await this.#consumer;
       const pulledAt = clock.monotonic();
-      // The pull is short, so that stopping does not wait for it.
+      // Limits the wait of the pull, so that a worker that stops does not wait long for it.
       const options = { max_messages: count, expires: TASK_PULL_MS, bind: true };
       for await (const message of await consumer.fetch(options)) {
         missing -= 1;

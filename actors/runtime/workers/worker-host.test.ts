@@ -544,14 +544,14 @@ describe("WorkerHost", function () {
     const task = { from: "x", key: "filler", message: "tell", input: { text: "f", failing: 0 } };
     const subject = taskSubject("echo", "slow");
     const jetstream = world.bus.jetstream.jetstream();
-    // Each waits for all before it, so a thousand at once could exceed the time limit of a request.
+    // Each write waits for all writes before it, so a thousand at once could exceed the time limit of a request.
     for (let from = 0; from < LANE_TASKS_MAX; from += 50) {
       const some = Array.from({ length: 50 }, (_, index) =>
         JSON.stringify({ ...task, id: `f${from + index}` }),
       );
       await Promise.all(some.map((one) => jetstream.publish(subject, one, { timeout: 60_000 })));
     }
-    // At its deadline it would be refused with another code.
+    // If the task were queued, it would end at its deadline with another code.
     const full = await refusalOf(drawl("one more"));
     expect(full).to.include({ code: "queue_full" });
     expect(full.details.retryAfterS).to.be.above(0);

@@ -99,8 +99,8 @@ export class WorkerHost {
   }
 
   /**
-   * Pulls no more tasks and finishes the running tasks. Tasks that are not done after `withinMs` go to another
-   * worker. Does not wait for a task that ignores its signal.
+   * Pulls no more tasks and finishes the running tasks. Tasks that are not done after `withinMs` are aborted and go
+   * to another worker. Waits at most TASK_END_MS for a task that ignores its signal.
    */
   async stop(withinMs: number): Promise<void> {
     const { clock, logger } = this.#parts;
@@ -189,7 +189,7 @@ export class WorkerHost {
     }
   }
 
-  /** Returns the error that ended the task, if any. Never rejects. */
+  /** Runs the task and settles its message. Returns the error to count, if any. Never rejects. */
   async #run(run: Run): Promise<ActorError | undefined> {
     const { logger } = this.#parts;
     const { message, task, attempt, definition, signal } = run;
@@ -313,8 +313,8 @@ export class WorkerHost {
   }
 
   /**
-   * Waits for the work, but not for work that ignores its signal. If the process stops, `stop` gives up such work
-   * instead.
+   * Waits for the work, but at most TASK_END_MS after its signal has aborted. If the process stops, `stop` limits the
+   * wait instead.
    */
   async #heeding<T>({ signal, task, definition }: Run, work: Promise<T>): Promise<T> {
     const { clock, logger } = this.#parts;
@@ -339,8 +339,8 @@ export class WorkerHost {
   }
 
   /**
-   * Gives a task up: reports the refusal by messages and to the caller's inbox. If that fails, the task comes back
-   * and is given up again.
+   * Gives a task up: reports the error by messages and to the caller's inbox. If that fails, the task comes back and
+   * is given up again, a limited number of times.
    */
   async #giveUp(run: Run, error: ActorError, fault: unknown = error): Promise<ActorError> {
     const { definition, task, message, caller, signal, attempt: tries } = run;

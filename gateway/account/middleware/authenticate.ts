@@ -33,7 +33,7 @@ export function authenticate(
       response.set("WWW-Authenticate", REALM);
       throw new ActorError("unauthenticated", `Cannot authenticate: no token, ${EXPECTED}`);
     }
-    // Removed below if the token is valid.
+    // Removed below if the token is valid, or if the request is refused because of a rate limit.
     response.set("WWW-Authenticate", `${REALM}, error="invalid_token"`);
     const [, text] = /^Bearer +(\S+)$/i.exec(header) ?? [];
     if (text === undefined) {

@@ -8,7 +8,7 @@ import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { Refused } from "../../pages/refused.ts";
 
-/** Counts an attempt before it is executed. Refuses after `limit` attempts in a window. */
+/** Counts an attempt before it is executed. Refuses it if the window already has `limit` attempts. */
 export async function countAttempt(actors: ActorClient, key: string, limit: number): Promise<void> {
   const window = { limit, windowMs: LOGIN_WINDOW_MS };
   const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
@@ -20,7 +20,10 @@ export async function uncountAttempt(actors: ActorClient, key: string): Promise<
   await actors.call(requestLimit, key, "giveBack", {});
 }
 
-/** Counts an attempt for its source, then checks the password. Resolves to undefined if the password is wrong. */
+/**
+ * Counts an attempt for its source, then checks the password. Refuses without a check if the source must wait.
+ * Resolves to undefined if the password is wrong.
+ */
 export async function attemptPassword<T>(
   actors: ActorClient,
   { email, ...source }: { email: string; from: string; isKnown: boolean },

@@ -5,7 +5,10 @@ import type { Request, Response } from "express";
 import { SESSION_MS } from "../../../schemas/account/limits.ts";
 import { sha256 } from "../../http/sha256.ts";
 
-/** Lifetime of the browser cookie. Open forms and pending requests are valid this long. */
+/**
+ * Lifetime of the browser cookie. Open forms and pending authorization requests belong to it, so none is valid
+ * longer.
+ */
 export const BROWSER_MS = 30 * 86_400_000;
 
 const BROWSER = /^[\w-]{43}$/;
@@ -31,7 +34,9 @@ export function cookieNames(publicUrl: string): CookieNames {
   };
 }
 
-/** Returns the id of the request's browser, from a cookie that it sets if there is none. */
+/**
+ * Returns the id of the request's browser from its cookie. Without a valid cookie, makes an id and sets the cookie.
+ */
 export function knowBrowser(request: Request, response: Response, names: CookieNames): string {
   const known = browsers.get(request) ?? readCookie(request, names.browser);
   if (known !== undefined && BROWSER.test(known)) {

@@ -21,13 +21,16 @@ export class KnownBrowsers {
   readonly #secret: () => Promise<string>;
   readonly #cookies: CookieNames;
 
-  /** The secret is every gateway's. */
+  /** `secret` is the same at all gateways. */
   constructor(secret: () => Promise<string>, cookies: CookieNames) {
     this.#secret = secret;
     this.#cookies = cookies;
   }
 
-  /** Resolves to a stable name of this browser for the person; undefined if they never signed in here. */
+  /**
+   * Resolves to a stable name of this browser for the person; undefined if the browser has no proof of an earlier
+   * sign-in.
+   */
   async find(request: IncomingMessage, email: string): Promise<string | undefined> {
     const { name, proofs } = this.#read(request);
     const own = await this.#prove(name, email);

@@ -13,7 +13,7 @@ import type { PageParts } from "./page-parts.ts";
 import { acceptInvitation, findInvitation, type Person, signIn, signUp } from "./sign-in.ts";
 import type { Visit } from "./visit.ts";
 
-/** The authorization request, invitation or page of the console that the person continues after sign-in. */
+/** The authorization request, invitation or console page to which the person continues after sign-in. */
 interface Aim {
   uid: string;
   waiting: Waiting | undefined;

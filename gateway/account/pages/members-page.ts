@@ -65,8 +65,8 @@ function showMembers(parts: PageParts) {
 }
 
 /**
- * Creates an invitation and shows its link in this answer only. In an address, the link would stay in the browser's
- * history.
+ * Creates an invitation and shows its link in this answer only. If the answer redirected to an address with the link,
+ * the link would stay in the browser's history.
  */
 function invite(parts: PageParts) {
   return async (visit: Visit): Promise<void> => {

@@ -17,7 +17,10 @@ export interface OwnAccount {
   roles: readonly Role[];
 }
 
-/** Resolves to all accounts of which the person is a member. */
+/**
+ * Resolves to all accounts of which the person is a member. Creates the person's own account if it does not exist
+ * yet.
+ */
 export async function ownAccounts(actors: ActorClient, person: Person): Promise<OwnAccount[]> {
   const { accounts } = await actors.call(user, person.email, "get", {});
   const found = await Promise.all(

@@ -52,7 +52,8 @@ function revokeClient(parts: PageParts) {
     if (clientId.success) {
       const revocation = { clientId: clientId.data };
       const { grantIds } = await actors.call(grantList, person.userId, "revokeClient", revocation);
-      // The grants are also revoked by mail. These calls revoke them before the page confirms it.
+      // The person's grant list also sends messages that revoke these grants, but they arrive later. These calls
+      // revoke the grants before the page confirms it.
       await Promise.all(grantIds.map((id) => callAndNotify(actors, oauthGrant, id, "revoke", {})));
     }
     visit.leadTo(link(`${CLIENTS}?revoked=1`));
@@ -75,7 +76,8 @@ function changeOwnPassword(parts: PageParts) {
       if (!(await visit.isOurForm("password"))) throw staleForm();
       const change = { current: visit.text("current"), password: visit.text("password") };
       const changed = await changePassword(actors, person, change);
-      // The other sessions are also ended by mail. These calls end them before the page confirms it.
+      // The user's actor also sends messages that end the other sessions, but they arrive later. These calls end the
+      // sessions before the page confirms it.
       await Promise.all(changed.ended.map((id) => actors.call(session, id, "end", {})));
       // The browser gets a new session too. So a person who stole its old session cookie is signed out.
       await visit.signIn(changed.person);

@@ -16,7 +16,7 @@ import { attemptPassword, countAttempt, uncountAttempt } from "./attempts.ts";
 export const PASSWORD_CHARS_MAX = 256;
 
 export const LOGINS_PER_ADDRESS_MAX = 100;
-/** Limits the sign-ups from one IP address in a window of time. */
+/** Limits the sign-ups from one network in LOGIN_WINDOW_MS. */
 export const SIGNUPS_PER_ADDRESS_MAX = 20;
 
 export interface Person {

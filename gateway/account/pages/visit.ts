@@ -21,7 +21,7 @@ import type { KnownBrowsers } from "./known-browsers.ts";
 import { openSession } from "./open-session.ts";
 import type { Person } from "./sign-in.ts";
 
-/** A form of ours. */
+/** Limits the bytes of a form that our own pages send. */
 export const FORM_BYTES_MAX = 64 * 1024;
 /** Limits the fields of a form. The consent form has one field for each scope and each account. */
 export const FORM_FIELDS_MAX = 1_000;

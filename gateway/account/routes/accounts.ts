@@ -1,4 +1,4 @@
-/** Accounts: the caller's own. */
+/** REST routes that show the caller's own accounts. */
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";

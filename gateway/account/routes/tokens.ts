@@ -271,8 +271,9 @@ function rollToken({ actors }: TokenParts) {
 }
 
 /**
- * Finds a token that the caller may change. Refuses a token of another account, a token with more permissions than
- * the caller's, and a token that would stay valid longer than the caller's grant.
+ * Finds a token of the caller's account that the caller may change. Refuses a token with more permissions than the
+ * caller's. A caller whose token comes from an OAuth grant may change only tokens of the same grant, but may delete
+ * others.
  */
 async function findChangeable(
   actors: ActorClient,

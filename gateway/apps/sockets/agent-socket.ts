@@ -21,14 +21,20 @@ const SOCKET_CALL_BYTES_MAX = 800_000;
  * socket.
  */
 const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
-/** Time for which a socket waits for its agent, whose host may have failed or may be handing over the agent. */
+/**
+ * Time limit of one call to the agent, whose host may have failed or may be handing over the agent. Then the socket
+ * is closed.
+ */
 const SOCKET_CALL_MS_MAX = 60_000;
 /**
  * If a batch of frames takes longer than this, the socket's next batch is sent concurrently. The time is too short
  * for a person to notice, but longer than most batches take.
  */
 const SOCKET_BESIDE_MS = 20;
-/** Limit of the concurrent batches of one socket. Each is a turn of its agent, which may have AGENT_TURNS_MAX. */
+/**
+ * Limit of the concurrent batches of one socket. Each batch is one turn of the agent, for which at most
+ * AGENT_TURNS_MAX turns wait.
+ */
 export const SOCKET_BATCHES_MAX = 16;
 
 export interface AgentSocketParts {
@@ -93,7 +99,8 @@ export class AgentSocket {
   }
 
   /**
-   * Called when the socket is closed. Notifies the agent after all frames of the client are handled. Never rejects.
+   * Called when the socket is closed. Notifies the agent after it has handled all frames of the client, or after
+   * AGENT_TURN_MS_MAX. Never rejects.
    */
   async leave(code: number, reason: Buffer): Promise<void> {
     this.#isClosed = true;
@@ -170,7 +177,7 @@ export class AgentSocket {
 
   /**
    * Sends batches in order. Frames that arrive while a batch runs are sent in the next batch, after at most
-   * SOCKET_BESIDE_MS.
+   * SOCKET_BESIDE_MS, unless SOCKET_BATCHES_MAX batches are running.
    */
   async #drain(): Promise<void> {
     while (this.#unread.length > 0) {
@@ -187,7 +194,7 @@ export class AgentSocket {
     }
   }
 
-  /** Sends frames until the agent has handled them, however long it takes. Never rejects. */
+  /** Sends one batch repeatedly until the agent has handled it. Closes the socket if a call fails. Never rejects. */
   async #bring(first: number, frames: Frame[], bytes: number): Promise<void> {
     const { connection, socket } = this.#parts;
     try {
@@ -220,8 +227,8 @@ export class AgentSocket {
   }
 
   /**
-   * Calls the agent, whose host may have failed or may be handing over the agent. The client waits until the agent
-   * answers, and notices nothing.
+   * Calls the agent, whose host may have failed or may be handing over the agent. The client notices nothing if the
+   * agent answers within SOCKET_CALL_MS_MAX.
    */
   async #tell<N extends SocketEvent>(
     message: N,

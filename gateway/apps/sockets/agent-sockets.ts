@@ -47,7 +47,10 @@ interface AgentSocketsParts {
   pingMs?: number;
 }
 
-/** The actions that this gateway has done for one agent, so that none is done twice. */
+/**
+ * The sockets of an agent at this gateway, and the last batch that the gateway applied, so that it applies none
+ * twice.
+ */
 interface Progress {
   sockets: Map<number, AgentSocket>;
   owner: string;
@@ -230,8 +233,8 @@ const newProgress = (): Progress => ({
 });
 
 /**
- * Returns false for a batch that was applied before. Batches of commits are identified by the commit's number, other
- * batches by owner and number.
+ * Returns false for a batch that was applied before, and otherwise notes it as applied. A batch is identified by
+ * owner and number; a batch of a commit also by commit and part, whichever owner sends it.
  */
 function takesFurther(progress: Progress, batch: SocketBatch): boolean {
   if (batch.owner !== progress.owner) Object.assign(progress, { owner: batch.owner, batch: 0 });

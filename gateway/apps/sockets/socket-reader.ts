@@ -9,7 +9,7 @@ import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 interface OutgoingFrame {
   /** The bytes that `frameBytes` makes. */
   bytes: Buffer;
-  /** A later frame replaces it. */
+  /** True for a frame with the whole state. A later state frame replaces it while it is buffered. */
   isState: boolean;
 }
 
@@ -57,7 +57,7 @@ export class SocketReader {
     this.#stream.uncork();
   }
 
-  /** After what waits. */
+  /** Closes the socket after the buffered frames. */
   close(code: number, reason: string): void {
     for (const { bytes } of this.#waiting.splice(0)) this.#stream.write(bytes);
     this.#socket.close(code, reason);

@@ -233,7 +233,7 @@ describe("declared endpoint", () => {
     await keep(bytesMax - 1);
     expect((await github(server.url)).status).to.equal(202);
     await keep(bytesMax);
-    // The endpoint uses its cached usage for a while.
+    // The gateway still uses the account's cached usage.
     expect((await github(server.url)).status).to.equal(202);
     server.clock.now += APP_USAGE_KEPT_MS;
     const answer = await github(server.url);

@@ -1,9 +1,9 @@
 /**
  * Answers requests to the endpoints that an app's configuration declares: verifies the event, stores it and answers
  * 202. Events are delivered later, in order. The router of apps uses this before the app's own code:
- * `endpointOf(config, path)` returns whether a path is declared, and `webhookEndpoints(parts).answer(asked)` answers
- * a request to it. `answer` accepts any method, reads the body itself, and throws only for faults of the platform.
- * The agent's `onRequest` sees `asked.request.url` and `headers`.
+ * `endpointOf(config, path)` returns the endpoint that is declared for a path, if any, and
+ * `webhookEndpoints(parts).answer(asked)` answers a request to it. `answer` accepts any method, reads the body
+ * itself, and throws only for faults of the platform. The agent's `onRequest` sees `asked.request.url` and `headers`.
  */
 import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
@@ -37,7 +37,7 @@ interface WebhookParts {
   actors: Pick<ActorClient, "call">;
   blobs: Pick<BlobStore, "put" | "remove">;
   now: () => number;
-  /** Whether accounts may keep more. */
+  /** Checks whether an account may store more data. */
   room: Pick<AccountRoom, "check">;
 }
 

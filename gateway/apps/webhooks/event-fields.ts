@@ -15,12 +15,11 @@ type Provider = WebhookEndpoint["provider"];
 
 interface ProviderFields {
   /**
-   * The sources of the event's id; the first one that is present counts. If the list is empty, events of this
-   * provider have no ids, and a repeated event counts as a new one.
+   * The places of the event's id; the first one with a value counts. For an event without such an id, see eventIdOf.
    */
   ids: readonly FieldSource[];
   types: readonly FieldSource[];
-  /** Without an id it is refused. */
+  /** True if an event without an id is refused. */
   needsId?: boolean;
 }
 
@@ -32,7 +31,7 @@ const PROVIDER_FIELDS: Record<Provider, ProviderFields> = {
   },
   stripe: { ids: [{ body: "/id" }], types: [{ body: "/type" }], needsId: true },
   slack: {
-    // An event, a command, or a click of a person.
+    // `/event_id` is the id of an event; `/trigger_id` is the id of a command or of a person's click.
     ids: [{ body: "/event_id" }, { body: "/trigger_id" }],
     types: [{ body: "/event/type" }, { body: "/command" }, { body: "/type" }],
   },
@@ -65,8 +64,9 @@ export interface Missing {
 }
 
 /**
- * Returns the id of an event. An event without an id is identified by its signed content, if its signature contains a
- * time. Otherwise repeated events cannot be recognized.
+ * Returns the id of an event, or `missing` if an id is required but absent. If none is required, an event without an
+ * id is identified by its signed content, if its signature contains a time. Otherwise repeated events cannot be
+ * recognized.
  */
 export function eventIdOf(
   { provider, event_id, hmac }: WebhookEndpoint,

@@ -1,8 +1,8 @@
 /** Remembers which inboxes hold the maximum of bytes, so that further bodies for them are stored as blobs. */
 
 /**
- * Number of inboxes that a gateway remembers as heavy. For other inboxes, the reply to the next event tells whether
- * they are heavy.
+ * Limit of the inboxes that a gateway remembers as heavy. For other inboxes, the reply to the next event tells
+ * whether they are heavy.
  */
 export const HEAVY_INBOXES_KEPT_MAX = 1_000;
 

@@ -43,7 +43,7 @@ export async function readEventBody(
   };
   const leave = () => refuse(new ActorError("cancelled", "Cannot read event: its sender left"));
   const end = () => {
-    // A request that is read is closed.
+    // The "close" event of a fully read request does not mean that the sender left.
     body.off("close", leave);
     resolve();
   };

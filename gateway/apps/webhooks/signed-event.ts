@@ -28,7 +28,7 @@ export function valueAt(value: unknown, pointer: string): unknown {
   return at;
 }
 
-/** Text or a number, as text. */
+/** Returns the text or the number at the pointer, as text. */
 export function textAt(value: unknown, pointer: string): string | undefined {
   const found = valueAt(value, pointer);
   return typeof found === "string" || typeof found === "number" ? String(found) : undefined;

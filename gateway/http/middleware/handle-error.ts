@@ -47,7 +47,7 @@ function refusalOf(error: unknown): ActorError | undefined {
       "Cannot store: the disk of this instance is full; try again later",
     );
   }
-  // Any other error is a fault. Its message stays in the log.
+  // A refusal is sent to the client. Almost any other error is a fault of the platform: its message is only logged.
   if (error instanceof ActorError && error.code !== "internal_error") return error;
   // Express throws this when it cannot decode a path's percent-encoding.
   if (error instanceof URIError) {

@@ -11,7 +11,7 @@ import { localsOf } from "../locals.ts";
 import { readForm } from "../read-form.ts";
 import { readJson } from "../read-json.ts";
 
-/** The bytes that one gateway has read of all bodies that it is reading now. */
+/** The bytes of all bodies that one gateway holds. A body counts until its request is answered. */
 export interface BodyBudget {
   bytes: number;
 }

@@ -130,7 +130,7 @@ describe("request log", () => {
   });
 });
 
-/** Actors of which none answers. */
+/** Returns a client of the actors whose calls all fail with this error. */
 function failing(actors: ActorClient, error: Error): ActorClient {
   return { ...actors, call: () => Promise.reject(error) };
 }

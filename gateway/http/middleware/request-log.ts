@@ -15,7 +15,7 @@ export const requestLog: RequestHandler = (request, response, next) => {
       {
         method: request.method,
         route: route?.path,
-        // If no route matches, the requested path is logged, because no other field identifies the address.
+        // If no route matches a refused request, its path is logged, because no other field identifies the address.
         path:
           route === undefined && refusal !== undefined ? pathOf(request.originalUrl) : undefined,
         status: statusOf(response),

@@ -18,8 +18,8 @@ class TemporarilyUnavailable extends errors.OIDCProviderError {
 }
 
 /**
- * Returns a client of the same actors. It converts temporary refusals to errors that oidc-provider can send to an
- * OAuth client.
+ * Returns an ActorClient whose `call` converts temporary refusals to errors that oidc-provider can send to an OAuth
+ * client.
  */
 export function withOAuthErrors(actors: ActorClient): ActorClient {
   const call: ActorClient["call"] = async (...asked) => {

@@ -28,7 +28,7 @@ class RequestRecords {
   logout: PendingLogout | undefined;
   /** The code or refresh token that this request exchanges for new tokens. It cannot be used again. */
   using: TokenAddress | undefined;
-  /** Waits for the token beside it. */
+  /** The new tokens. They wait here until all of them exist, and then one message stores them. */
   access: GrantToken | undefined;
   refresh: GrantToken | undefined;
 }

@@ -62,7 +62,7 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
   const { client, entities, route } = oidc;
   const error = (body as { error?: unknown } | undefined)?.error;
   if (status === 401) return "unknown";
-  // A client that authenticated with its secret does not guess. The id of a public client proves nothing, because
+  // A client that authenticated with its secret makes no guess. The id of a public client proves nothing, because
   // everybody knows it.
   const isProven = client !== undefined && client.clientAuthMethod !== "none";
   if (error === "invalid_grant") return isProven ? "good" : "unknown";

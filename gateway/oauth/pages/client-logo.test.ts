@@ -27,7 +27,7 @@ describe("logo of a client", function () {
   const findCopy = async ({ client_id }: TestClient, uri = LOGO) =>
     (await world.bus.actors.call(clientLogo, client_id, "find", { uri })).hash;
 
-  /** Reports as the worker does. */
+  /** Sends the actor a fetched logo, as the worker does. */
   async function report({ client_id }: TestClient, uri = LOGO): Promise<void> {
     const logo = { type: "image/png" as const, hash: HASH, base64: BYTES.toString("base64") };
     await until("the copy is there", async () => {

@@ -43,7 +43,7 @@ function sendLogo(actors: ActorClient): RequestHandler {
       );
       response.set({
         "Cache-Control": "public, max-age=31536000, immutable",
-        // This policy also protects people who open the picture directly, outside a page.
+        // This policy also protects people who open the picture's address directly, outside a page.
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "Content-Type": type,
       });

@@ -222,8 +222,8 @@ function consentOf(visit: Visit, { required, optional, accounts }: Choices): Con
 }
 
 /**
- * Returns the accounts to preselect: those of the last consent. Without one, it returns one account: the client's
- * owner, or the first of the list.
+ * Returns the accounts to preselect: those of the last consent that can still be chosen. If there are none, returns
+ * one account: the client's owner if it can be chosen, otherwise the first that can.
  */
 function defaultAccounts(
   accounts: readonly AccountChoice[],

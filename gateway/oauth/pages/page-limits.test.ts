@@ -183,7 +183,7 @@ describe("limits of pages", function () {
     const roles = ["Member" as const];
     const join = (number: number) =>
       actors.send(user, email, "joined", { userId, accountId: id(number), roles });
-    // Beside the one of their own.
+    // The person's own account counts too.
     await Promise.all(
       Array.from({ length: ACCOUNTS_PER_USER_MAX - 1 }, (_, number) => join(number)),
     );

@@ -17,8 +17,9 @@ export class Consents {
   }
 
   /**
-   * Returns a new grant with the scopes of the stored consent. If the consent does not cover the request,
-   * oidc-provider asks the person. The grant is stored later, together with its code.
+   * Returns a new grant with the requested scopes that the stored consent contains; undefined without a usable
+   * consent. If the grant does not cover the request, oidc-provider asks the person. The grant is stored later,
+   * together with its code.
    */
   async grantFor(context: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { client, account: person, params, provider } = context.oidc;

@@ -8,7 +8,7 @@ import { makeProvider } from "./make-provider.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 import { loadKeys, type ServerKeys } from "./signing-keys.ts";
 
-/** Interval at which a gateway reloads the keys, in case it has missed a live update. */
+/** Age after which a request makes the gateway reload the keys, in case the gateway has missed a live update. */
 export const KEYS_CHECK_MS = 5 * 60_000;
 
 interface Current {

@@ -140,7 +140,7 @@ function featureSettings({ pages }: ProviderParts, consents: Consents): Configur
   };
 }
 
-/** Lifetimes in seconds. */
+/** Returns the lifetimes of oidc-provider's records, in seconds. */
 function lifetimes(now: () => number): Configuration["ttl"] {
   return {
     AccessToken: ACCESS_TOKEN_MS / 1_000,

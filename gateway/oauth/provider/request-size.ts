@@ -10,7 +10,9 @@ import type { ProviderParts } from "./provider-parts.ts";
  */
 export const TOKEN_REQUEST_BYTES_MAX = 6 * 1024;
 
-/** Limits the parameters that are stored with each token of the request. */
+/**
+ * Refuses an authorization request whose parameters are too large to be stored with its code and each of its tokens.
+ */
 export function checkSize(sent: Record<string, unknown>): void {
   const { nonce, acr_values, scope, code_challenge, redirect_uri } = sent;
   const stored = { nonce, acr_values, scope, code_challenge, redirect_uri };
@@ -27,8 +29,8 @@ export function isShortLogout({ oidc }: KoaContextWithOIDC): boolean {
 }
 
 /**
- * Refuses a sign-out request that is too large with a page. It throws no error, because oidc-provider would first
- * store what it has read of the request.
+ * Answers a sign-out request that is too large with an error page. It throws no error, because oidc-provider would
+ * first store the parameters that it has already read.
  */
 export function refuseLogout(context: KoaContextWithOIDC, pages: ProviderParts["pages"]): void {
   const { session } = context.oidc;

@@ -5,7 +5,7 @@ import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts"
 import { KEY_LEAD_MS } from "../../../schemas/oauth/limits.ts";
 import { OAUTH_KEYS_KEY, type OAuthKeys, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
 
-/** Time for which a key signs before its successor takes over. */
+/** Time for which a key signs before its successor takes over. The successor is created KEY_LEAD_MS earlier. */
 export const KEY_SIGNS_MS = 90 * 86_400_000;
 
 const makePair = promisify(generateKeyPair);
@@ -15,12 +15,12 @@ const ALGORITHM = "RS256";
 const KEY_BITS = 2_048;
 
 export interface ServerKeys {
-  /** The key that signs is first. */
+  /** The key set. Its first key is the one that signs. */
   jwks: { keys: Record<string, string>[] };
   secret: string;
 }
 
-/** Loads the current keys. Adds a successor if the newest key has signed for KEY_SIGNS_MS. */
+/** Loads the current keys. Adds a successor if the newest key was created KEY_SIGNS_MS ago. */
 export async function loadKeys(actors: ActorClient, now: number): Promise<ServerKeys> {
   const { keys } = await actors.call(oauthKeys, OAUTH_KEYS_KEY, "get", {});
   const newest = keys?.signing.at(-1);

@@ -54,7 +54,7 @@ describe("routes of OAuth clients", () => {
   const rotate = (id: string, method: "POST" | "DELETE") =>
     gateway.ask(`${clients}/${id}/rotate_secret`, { method });
 
-  /** One whose domain has been found. */
+  /** Creates a client whose domain is verified. */
   async function verified() {
     const client = await made(complete);
     server.records.set("bot.example.com", [[client.client_uri_verification.text]]);

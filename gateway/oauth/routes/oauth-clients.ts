@@ -169,7 +169,10 @@ const LIST_OAUTH_SCOPES = {
 
 interface ClientParts {
   actors: ActorClient;
-  /** `pollMs` is the longest pause between two DNS lookups of a domain. After `windowMs` the lookups stop. */
+  /**
+   * `pollMs` is the longest pause between two DNS lookups of a domain that is not verified yet. After `windowMs`
+   * these lookups stop.
+   */
   pace: { pollMs: number; windowMs: number };
 }
 

@@ -17,8 +17,8 @@ const TEXT_OF: Record<string, string | undefined> = {
 };
 
 /**
- * Starts the lookup of the code or token in parallel with the lookup of the client, which saves a round trip. A
- * client that fails to authenticate learns nothing about the token.
+ * Returns the store of clients. `find` also starts the lookup of the code or token, in parallel, which saves a round
+ * trip. A client that fails to authenticate learns nothing about the token.
  */
 export function clientStore({ actors, failed }: Omit<StoreParts, "now">): Adapter {
   return store({

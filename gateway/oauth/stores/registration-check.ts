@@ -16,7 +16,10 @@ const Waiting = z.looseObject({
   }),
 });
 
-/** Checks a pending request again, because oidc-provider checks it only on arrival. A refusal does not redirect. */
+/**
+ * Checks a pending authorization request again, because oidc-provider checks it only on arrival. A refusal shows an
+ * error and does not redirect.
+ */
 export async function checkWaiting(actors: ActorClient, record: unknown): Promise<void> {
   const { client_id, redirect_uri, code_challenge } = Waiting.parse(record).params;
   const client = await clientOf(actors, client_id);

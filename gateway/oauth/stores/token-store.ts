@@ -31,8 +31,8 @@ export function tokenStore(
       const { grantId } = address;
       const found = await findToken(actors, address);
       if (!found) {
-        // If the token has ended, make its grant notify all gateways again before this request is answered. The first
-        // notification may have been lost.
+        // The token may be unknown because it has ended. Then make its grant notify all gateways again before this
+        // request is answered, because the first notification may have been lost.
         await actors.call(oauthGrant, grantId, "tellAgain", {});
         return undefined;
       }
@@ -121,13 +121,14 @@ async function openGrant(
   if (!grant || email === undefined) throw new Error("Cannot open grant: there is no consent");
   const [clientId, userId] = [String(payload.clientId), String(payload.accountId)];
   await actors.call(oauthGrant, grantId, "open", { ...grant, clientId, userId, email, ...begun });
-  // The grant also sends this by mail. The call makes the grant revocable before the client has its code.
+  // The grant's actor also sends this to the grant list, but later. This call makes the grant revocable before the
+  // client has its code.
   await actors.call(grantList, userId, "addGrant", { clientId, grantId });
 }
 
 /**
- * Collects the new tokens and stores them when it has both. oidc-provider writes the access token first when it
- * redeems a code, and last when it uses a refresh token.
+ * Collects the new tokens and stores them when it has all: an access token, and a refresh token if the client may use
+ * one. oidc-provider writes the access token first when it redeems a code, and last when it uses a refresh token.
  */
 async function keepToken(
   actors: ActorClient,

@@ -171,7 +171,7 @@ export async function newPerson(world: OAuthWorld) {
   return { person, email, password };
 }
 
-/** A page as it arrived. */
+/** A page as the test browser received it. */
 export interface Seen {
   url: string;
   status: number;

@@ -152,7 +152,10 @@ export class AccessTokens {
   }
 }
 
-/** Limits permissions to those of the person. A write scope counts as its read scope if the person may only read. */
+/**
+ * Returns the permissions that the person's roles and every list of scopes allow. If one of them allows only to read,
+ * a write permission becomes its read permission.
+ */
 function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Permission[] {
   const bounds = [permissionsOf(roles), ...granted.map(permissionsAmong)];
   return ALL_PERMISSIONS.filter((id) => bounds.every((held) => permits(held, id)));

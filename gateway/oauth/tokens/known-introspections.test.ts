@@ -18,7 +18,7 @@ describe("KnownIntrospections", function () {
   let client: TestClient;
   let tokens: { access_token: string; refresh_token: string };
   let watcher: Bus;
-  /** Calls of actors of these kinds. */
+  /** The calls to actors of the observed kinds. */
   let calls: string[] = [];
   before(async () => {
     world = await oauthWorld();

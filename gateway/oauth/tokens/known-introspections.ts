@@ -31,7 +31,10 @@ interface Version {
   accountId: string | undefined;
 }
 
-/** Thrown if oidc-provider has answered the request itself, and the gateway must not cache the response. */
+/**
+ * Thrown if oidc-provider has answered a request, and the gateway must not cache the response: it is not `active:
+ * true`.
+ */
 class NotKnown extends Error {}
 
 export class KnownIntrospections {
@@ -41,8 +44,8 @@ export class KnownIntrospections {
   readonly #clients: WatchedCache<Version>;
   readonly #accounts: WatchedCache<Version>;
   /**
-   * Clients that have authenticated at this gateway. Requests of other clients go to oidc-provider, which limits
-   * guesses before it looks a client up.
+   * Clients for which this gateway has answered an introspection with `active: true`. Requests of other clients go to
+   * oidc-provider, which limits guesses before it looks a client up.
    */
   readonly #proven = new Set<string>();
   /** Responses of oidc-provider to the requests that are being handled. */
@@ -60,7 +63,8 @@ export class KnownIntrospections {
   }) {
     this.#actors = actors;
     this.#now = now;
-    // A response depends on its grant, its client and the client's members, as an access token of the REST API does.
+    // A response depends on its grant and its client. For a private client it also depends on the members of the
+    // client's account.
     const options = { live, now, keptMs: TOKEN_CACHED_MS, entriesMax: TOKENS_CACHED_MAX };
     this.#answers = new WatchedCache(options);
     this.#clients = new WatchedCache(options);
@@ -162,7 +166,10 @@ function readAsked(request: Request, form: string) {
 
 const USUAL = new Set(["token", "token_type_hint"]);
 
-/** Reads a small form, and puts its bytes back into the request for oidc-provider. */
+/**
+ * Reads a small form that has arrived in one piece, and puts its bytes back into the request for oidc-provider.
+ * Resolves to undefined for any other body.
+ */
 async function readAhead(request: Request): Promise<string | undefined> {
   const { "content-type": type, "content-length": length } = request.headers;
   const bytes = Number(length);

@@ -28,7 +28,7 @@ export function newTokenText(kind: TokenKind, grantId: string): string {
   return `${PREFIXES[kind]}${grantId}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 }
 
-/** Parses the text of a code or token. Returns undefined if the text is not from this platform. */
+/** Parses the text of a code or token. Returns undefined if the text does not have this form. */
 export function readTokenText(text: string): TokenAddress | undefined {
   const [, prefix = "", grantId] = TOKEN.exec(text) ?? [];
   const kind = KINDS.get(prefix);

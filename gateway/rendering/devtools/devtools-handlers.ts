@@ -32,7 +32,7 @@ export type DevtoolsRoutesParts = DevtoolsParts;
 type OfSession<Q = unknown, B = unknown> = RouteRequest<z.output<typeof SessionPath>, Q, B>;
 type OfTarget = RouteRequest<z.output<typeof TargetPath>>;
 
-/** The handlers by what they do. */
+/** Returns the handlers of all routes, by the name of their operation. */
 export function devtoolsHandlers(parts: DevtoolsRoutesParts) {
   const sessions = new DevtoolsSessions(parts);
   return {

@@ -42,7 +42,7 @@ export interface DevtoolsParts {
   now: () => number;
 }
 
-/** Names one session. */
+/** Identifies one session. */
 export interface SessionOf {
   accountId: string;
   id: string;

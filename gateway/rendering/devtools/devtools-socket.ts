@@ -13,8 +13,8 @@ import type { DevtoolsBus, Link } from "./devtools-bus.ts";
 import type { DevtoolsSessions, SessionOf } from "./devtools-sessions.ts";
 
 /**
- * Maximum bytes of a client that its worker has not processed yet. Above this limit the gateway stops reading the
- * socket.
+ * Maximum bytes from one client that its worker has not processed yet. Above this limit the gateway pauses reading
+ * from the client's socket.
  */
 const UNTAKEN_BYTES_MAX = 1024 * 1024;
 /** Interval between pings. A client that disappears without closing its socket is detected after two intervals. */
@@ -32,7 +32,7 @@ export interface SocketOf {
   isReadOnly: boolean;
   /** Whether the client's token or live view address is still valid. */
   isStillGood: () => Promise<boolean>;
-  /** Time after which the socket is closed in any case. */
+  /** Milliseconds after which the socket is closed, even if its client is active. */
   endsInMs?: number;
 }
 

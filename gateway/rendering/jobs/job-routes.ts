@@ -19,7 +19,7 @@ import { OF_ONE_CALL, REFUSALS, writeRendered } from "../write-rendered.ts";
 import type { JobsParts } from "./start-job.ts";
 
 const JOBS = "/accounts/{account_id}/browser-rendering/jobs";
-/** The same under a younger name. */
+/** A second path of the same routes, with the newer product name. */
 const ALIAS = "/accounts/{account_id}/browser-run/jobs";
 
 const LIST_JOBS = {

@@ -7,8 +7,8 @@ import { finished } from "node:stream/promises";
 import { type CacheFiles, isCode, removeAll } from "./cache-files.ts";
 
 /**
- * GIT_ANSWERS_BYTES_MAX limits all stored responses on disk, in addition to the packs in the cache.
- * GIT_ANSWER_BYTES_MAX limits one stored response.
+ * GIT_ANSWERS_BYTES_MAX limits the bytes of all stored responses on disk; packs in the cache do not count.
+ * GIT_ANSWER_BYTES_MAX limits the bytes of one stored response.
  */
 const GIT_ANSWERS_BYTES_MAX = 2_000_000_000;
 const GIT_ANSWER_BYTES_MAX = 250_000_000;
@@ -66,7 +66,7 @@ export class AnswerCache {
   readonly #limits: AnswerLimits;
   /** The folder of this process. A new process starts with no stored responses. */
   readonly #folder: string;
-  /** The one used last is the last. */
+  /** Stored responses by name, the least recently used first. */
   readonly #entries = new Map<string, Kept>();
   readonly #ofRepos = new Map<string, Set<string>>();
   readonly #underWay = new Set<string>();
@@ -183,7 +183,7 @@ interface Recorded {
   file?: string;
 }
 
-/** Records a response while it is sent, without delaying it. If the disk is too slow, the recording is discarded. */
+/** Records a response while it is sent, without delaying it. Ends if the disk is slow or the response too large. */
 export class Recording {
   readonly #path: string;
   readonly #bytesMax: number;

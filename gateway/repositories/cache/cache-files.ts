@@ -78,14 +78,14 @@ export class CacheFiles {
     return join(this.repo(id), `${generation}`, "views");
   }
 
-  /** Holds a folder for each process. */
+  /** The folder of stored responses: it contains a folder for each process. */
   get answers(): string {
     return join(this.root, "answers");
   }
 
   /**
-   * Returns an unused name in an existing folder. Creates the folder, because another process may have emptied the
-   * cache since `prepare`.
+   * Returns an unused path in the folder `tmp`. Creates that folder first, because another process may have emptied
+   * the cache since `prepare`.
    */
   temporary(purpose: string): string {
     const folder = join(this.root, "tmp");

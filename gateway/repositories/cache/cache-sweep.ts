@@ -1,6 +1,6 @@
 /**
- * Keeps a gateway's cache below its limit: evicts the least recently used repositories, and then deletes the packs
- * that no remaining repository uses.
+ * Keeps a gateway's cache below its limit: deletes packs that no repository uses. If that is not enough, evicts the
+ * least recently used repositories, and deletes their packs.
  */
 import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -71,8 +71,8 @@ async function byLastUse(files: CacheFiles): Promise<string[]> {
 }
 
 /**
- * Evicts a repository. The folder is renamed first: a later request creates it again, and a request that began just
- * before keeps its open files.
+ * Evicts a repository, unless a process uses it. The folder is renamed first: a later request creates it again, and a
+ * request that began just before keeps its open files.
  */
 async function evict(files: CacheFiles, id: string, now: number): Promise<void> {
   if (await isUsed(files.uses(id), now)) return;

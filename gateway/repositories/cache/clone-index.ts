@@ -9,16 +9,16 @@ import { dropPacksIndex, entriesOf, PACKS_INDEX, statOf } from "./cache-files.ts
 import type { RepoCache } from "./repo-cache.ts";
 
 /**
- * Packs of at least GIT_BITMAPS_FROM_BYTES get bitmaps after a clone; for smaller packs bitmaps save nothing. Bitmaps
- * are built again when the packs have grown by GIT_BITMAPS_GROWTH. A build is aborted after GIT_BITMAPS_MS_MAX; for a
- * million commits it takes half a minute.
+ * A repository whose packs together have at least GIT_BITMAPS_FROM_BYTES gets bitmaps after a clone; for smaller ones
+ * bitmaps save nothing. Bitmaps are built again when the packs have grown by the factor GIT_BITMAPS_GROWTH. A build
+ * is aborted after GIT_BITMAPS_MS_MAX; for a million commits it takes half a minute.
  */
 const GIT_BITMAPS_FROM_BYTES = 1_000_000;
 export const GIT_BITMAPS_GROWTH = 1.5;
 const GIT_BITMAPS_MS_MAX = 120_000;
 
 interface Made {
-  /** Bytes of all packs at that time. */
+  /** Bytes of all packs of the repository at the time of the build. */
   bytes: number;
   /** True if the index could not be built. The build is not tried again until the packs have grown. */
   failed: boolean;
@@ -48,8 +48,8 @@ export class CloneIndexes {
   }
 
   /**
-   * Builds the index after a clone, because more clones may follow. Does nothing if an index exists that covers most
-   * of the packs.
+   * Builds the index after a clone, because more clones may follow. Does nothing for a small or shallow repository,
+   * while requests wait for git, or if an index exists and the packs have hardly grown since.
    */
   async want(repo: OpenedRepo): Promise<void> {
     const { manifest } = repo;

@@ -46,7 +46,7 @@ describe("reads of a git cache that is emptied under them", function () {
 
   const address = () => ({ accountId: ACCOUNT, namespace: "tests", name: repo.name });
 
-  /** Each checks its own answer. */
+  /** Returns reads of all kinds. Each asserts that its own result is right. */
   function reads(): Record<string, (round: number) => Promise<void>> {
     const { repositories } = opened;
     const archives = new Archives(repositories.parts, { now: Date.now });

@@ -37,7 +37,7 @@ export class Manifest {
   readonly protectedRefs: readonly string[];
   /** Commits whose parents are not in the repository. */
   readonly shallow: readonly string[];
-  /** The depth of the directory tree. */
+  /** The greatest depth that the directory tree can have. */
   readonly treeDepth: number;
   readonly bytes: number;
   readonly rows: ReadonlyMap<number, Refs>;
@@ -82,7 +82,7 @@ const NOTHING: ManifestParts = {
 export class ManifestReader {
   readonly #actors: ActorClient;
   readonly #refsMax: number;
-  /** The one used last is the last. */
+  /** Manifests by repository id, the least recently used first. */
   readonly #known = new Map<string, { manifest: Manifest; refs: number }>();
   #refs = 0;
 
@@ -138,5 +138,5 @@ function countRefs({ rows }: Manifest): number {
   return refs;
 }
 
-/** Behind every row of a version. */
+/** A row number for cursors: after every row of a version. */
 const ROW_PAST_ALL = REF_ROWS;

@@ -21,9 +21,9 @@ export interface ReadOptions<T> {
 }
 
 /**
- * Resolves to the result of `read`. If a process fails, another process may have removed files that it needed, even
- * if the view is complete again now. Therefore `read` runs a second time, in a new view if necessary. Refuses with
- * `unavailable` if that view is emptied too.
+ * Resolves to the result of `read`. If `read` fails or its result is doubtful, another process may have removed files
+ * that git needed, even if the view is complete again now. Therefore a repeatable `read` runs a second time, in a
+ * view that is opened anew. Refuses with `unavailable` if that view is emptied too.
  */
 export async function readInView<V extends ReadView, T>(
   open: () => Promise<V>,

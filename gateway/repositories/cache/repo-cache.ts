@@ -1,4 +1,4 @@
-/** Shows git a repository as its manifest has it: packs fetched from the bus, refs in one file, both made once. */
+/** Makes a repository readable for git: fetches its packs from the bus, writes its refs to one file, reuses both. */
 import { link, mkdir, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -30,7 +30,7 @@ import { hasPacks, wholeView, writeView } from "./view-files.ts";
 const OLD_VIEWS_MS = 60_000;
 /** Packs that are fetched at the same time for one repository. */
 const GIT_CACHE_FETCHES = 8;
-/** Files of packs that wait for their last reader; forgotten, they wait anew. */
+/** Limits the unneeded files that wait for their last reader. A full list is cleared, and their waits start again. */
 const GIT_CACHE_UNNAMED_MAX = 20_000;
 
 /** A repository on disk. Its files stay until the view is disposed of. */

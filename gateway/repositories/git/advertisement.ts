@@ -42,8 +42,8 @@ export function receiveAdvertisement({ refs, shallow }: Manifest, version: 0 | 1
 
 /**
  * Builds the advertisement of `git upload-pack` in protocol versions 0 and 1. `offered` is git's own advertisement of
- * a repository with one ref. Returns undefined if only git can build it: git must resolve targets of tags and order
- * names outside ASCII.
+ * another repository with one ref, and supplies the capabilities. Returns undefined if a ref is no branch or its name
+ * is not ASCII: only git can resolve the targets of tags and order such names.
  */
 export function fetchAdvertisement(
   { refs, head, shallow }: Manifest,
@@ -126,6 +126,6 @@ export class FetchCapabilities {
   }
 }
 
-/** Git knows it without having it. */
+/** The empty tree, an object that git knows even if the repository does not store it. */
 const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const ANSWER_MS = 30_000;

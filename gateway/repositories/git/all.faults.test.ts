@@ -156,7 +156,10 @@ describe("git under all faults at once", function () {
     }
   }
 
-  /** Returns why the repository cannot be read, or undefined after a successful read. */
+  /**
+   * Reads the repository and asserts that its content is complete and not too old. Returns why it cannot be read, or
+   * undefined after a successful read.
+   */
   async function seen({ won, own }: Known, remote: string): Promise<string | undefined> {
     const winners = won.map(({ head }) => head);
     const least = own.map(({ acknowledged }) => acknowledged);
@@ -255,7 +258,7 @@ describe("git under all faults at once", function () {
     const compacting = await world.gateway({ packsHeldMs: TIMES.heldMs });
     const work = known.flatMap((one) => one.own.map((own) => push(one, own, random.fork())));
     const others = [compact(compacting, random.fork()), read(random.fork())];
-    // The first failure ends the test.
+    // The first failure of any of these rejects, and ends the test.
     await Promise.race([breakThings(random.fork()), Promise.all([...work, ...others])]);
     isOver = true;
     await Promise.all([...work, ...others]);

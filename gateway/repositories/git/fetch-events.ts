@@ -5,8 +5,8 @@ import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 
 /**
- * Clones or fetches of a repository within this time are one event. Otherwise the fetches of frequent builds would
- * displace all other stored events.
+ * Clones of a repository within this time are one event; so are its fetches. Otherwise the fetches of frequent builds
+ * would displace all other stored events.
  */
 export const FETCH_EVENT_MS = 1_000;
 

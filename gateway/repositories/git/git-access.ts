@@ -24,7 +24,7 @@ interface GitAccessParts extends Pick<GitParts, "actors" | "finder"> {
   tokens?: Tokens | undefined;
 }
 
-/** The client behind a good token. */
+/** The client that sent a valid token. */
 interface GitClient {
   /** The id of its token. */
   id: string;

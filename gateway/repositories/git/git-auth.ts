@@ -1,4 +1,7 @@
-/** Reads the token of a git client: a Bearer token, or the password of Basic authentication with any user name. */
+/**
+ * Reads the token of a git client: a Bearer token, or the password of Basic authentication with any user name. If the
+ * password is empty, the user name is the token.
+ */
 
 interface ShownToken {
   text: string;

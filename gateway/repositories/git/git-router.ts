@@ -22,9 +22,7 @@ import { type Exchange, exchangeOf, nameRoute, type Service } from "./git-exchan
 import { receivePack } from "./receive-pack.ts";
 import { advertiseFetch, uploadPack, versionOf } from "./upload-pack.ts";
 
-/**
- * The path of a repository. Its name may end with `.git` or not, because clients are used to both from other hosts.
- */
+/** The path of a repository. Its name may end with `.git` or not, because other Git services accept both. */
 const REPOSITORY = "/:account/:namespace/:name";
 
 interface RouterParts extends GitParts {

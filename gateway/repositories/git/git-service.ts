@@ -27,7 +27,7 @@ const GIT_CACHE_SWEEP_MS = 60_000;
 export interface GitOptions {
   actors: ActorClient;
   blobs: PackBlobs & LfsBlobs;
-  /** The cache is a folder in it. */
+  /** The data folder; the cache is its subfolder `git`. */
   dataDir: string;
   now: () => number;
   /**
@@ -37,7 +37,7 @@ export interface GitOptions {
   tokens?: Tokens | undefined;
   cacheBytesMax?: number;
   slots?: Partial<SlotLimits>;
-  /** Packs of at least this size get bitmaps after a clone. */
+  /** A repository whose packs together have at least this size gets bitmaps after a clone. */
   bitmapsFromBytes?: number;
   /** How long the sweep keeps a newly stored pack that no repository names yet. */
   packsHeldMs?: number;

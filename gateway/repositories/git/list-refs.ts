@@ -16,8 +16,8 @@ interface Listing {
 }
 
 /**
- * Returns the response to `ls-refs`. Returns undefined for another command, for unknown arguments, and for targets of
- * tags: git answers those.
+ * Returns the response to `ls-refs`, or undefined if git must answer: another command, unknown arguments, too many
+ * prefixes, targets of tags, or names outside ASCII.
  */
 export function listRefs({ refs, head }: Manifest, question: Buffer): Buffer | undefined {
   const listing = listingIn(question);

@@ -9,7 +9,7 @@ import type { PushRequest } from "./read-push.ts";
 export interface PushOutcome {
   unpack: string;
   faults: readonly (string | undefined)[];
-  /** Said to people. */
+  /** A message that git shows to the user. */
   message?: string | undefined;
 }
 

@@ -53,7 +53,7 @@ export async function receivePack(
     if (push) await answerPush(parts, repo, { push, reader, http });
     else response.end();
   } finally {
-    // If the push was refused early, the rest of its body is not read.
+    // If the push was refused early, the rest of its body is only discarded.
     body.destroy();
   }
 }
@@ -64,7 +64,7 @@ async function answerPush(
   { push, reader, http }: { push: PushRequest; reader: PktReader; http: PushExchange },
 ): Promise<void> {
   const { response, signal, logger } = http;
-  // Temporary files are removed after the client has received the response.
+  // Temporary files are removed only after the response was sent.
   await using ends = new AsyncDisposableStack();
   const alive = setInterval(() => {
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
@@ -86,7 +86,7 @@ interface Deciding {
   push: PushRequest;
   reader: PktReader;
   signal: AbortSignal;
-  /** To be done when it is decided. */
+  /** Cleanup that runs after the response was sent. */
   ends: AsyncDisposableStack;
 }
 
@@ -144,7 +144,10 @@ async function decideIn(
   return { outcome, taken };
 }
 
-/** Checks the push again after a prune, because objects that the first check relied on may have been deleted. */
+/**
+ * Checks the push again if the repository refused commands with `g`: a prune may have deleted objects that the first
+ * check relied on, or other pushes may have made the directories deeper.
+ */
 async function verifyAnew(
   parts: GitParts,
   opened: OpenedRepo,
@@ -153,7 +156,7 @@ async function verifyAnew(
   const { push, outcome, taken, signal, ends } = first;
   const manifest = await parts.manifests.read(opened.id, opened.address, signal);
   const repo = { ...opened, manifest };
-  // Only commands that were refused because of the prune are sent again, or all commands of an atomic push.
+  // Only commands that were refused with `g` are sent again, or all commands of an atomic push.
   const isOpen = (number: number) =>
     push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
   const open = push.commands.filter((_, number) => isOpen(number));
@@ -276,7 +279,7 @@ async function commit(
   return faults;
 }
 
-/** Git shows it beside each ref. */
+/** Returns the outcome of a push past a storage limit. Rethrows any other error. */
 function tooMuch(push: PushRequest, error: unknown): PushOutcome {
   if (!(error instanceof ActorError) || error.code !== "storage_full") throw error;
   return unpackFailed(push, error.message);

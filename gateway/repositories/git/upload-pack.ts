@@ -17,20 +17,20 @@ import { FLUSH } from "./pkt-line.ts";
 /** Decompressed bytes of a fetch request: git's own limit (http.maxRequestBuffer). */
 const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
 /**
- * Bytes of a clone's request whose response is stored. A normal request has a few lines. The response to a request
- * that names every ref is not worth storing.
+ * Limit for the bytes of a clone's request whose response is stored. A normal request has a few lines. The response
+ * to a request that names every ref is not worth storing.
  */
 const KNOWN_QUESTION_BYTES_MAX = 64 * 1024;
 
 interface FetchExchange {
   request: IncomingMessage;
   response: ServerResponse;
-  /** The client's leaving. */
+  /** Aborts when the client leaves. */
   signal: AbortSignal;
   logger: Logger;
 }
 
-/** On its side band. */
+/** The start of a pack in git's output, after the number of its side band. */
 const PACK_BEGINS = Buffer.from("\u0001PACK", "latin1");
 /** Matches the line of a request for depth 1, with its length, in all versions of the protocol. */
 const OF_DEPTH_1 = /000cdeepen 1|000ddeepen 1\n/;
@@ -94,8 +94,8 @@ async function serve(
 }
 
 /**
- * Returns the cache key of a clone, or undefined for a fetch. Responses to fetches are not stored, because they
- * differ too much.
+ * Returns the key of a stored response; undefined for a fetch or a long request. Responses to fetches are not stored,
+ * because they differ too much.
  */
 function keyOf(
   { id, manifest }: OpenedRepo,
@@ -154,7 +154,7 @@ interface Served extends GitRun {
 }
 
 /**
- * Sends git's output. If git fails before the pack begins, and this is not the last attempt, rejects and sends
+ * Sends git's output. If git fails before any output was sent, and this is not the last attempt, rejects and sends
  * nothing.
  */
 async function serveFrom(
@@ -177,7 +177,7 @@ async function serveFrom(
   const send = async (chunk: Buffer) => {
     if (head && !response.headersSent) response.write(head);
     recording?.add(chunk);
-    // If the client reads too slowly, the process is stopped and the response is cut off.
+    // If the client reads too slowly, git is killed and the response is cut off.
     await paced.write(chunk, signal).catch(() => stalled.abort());
   };
   const output = new HeldOutput();

@@ -7,8 +7,8 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
 /**
  * Returns all certificate authorities to trust, in PEM: those of the machine, of Node and of the file. Returns
- * undefined without a file, so that git and Node use their own defaults. Throws an error of one line if the file is
- * missing or invalid.
+ * undefined if no file is configured; git and Node then use their own defaults. Throws an error of one line if the
+ * file is missing or invalid.
  */
 export function readAuthorities(path: string | undefined): string | undefined {
   if (path === undefined) return undefined;

@@ -41,7 +41,7 @@ interface LfsImportParts extends Pick<GitParts, "actors" | "lfs" | "sizes" | "st
   fetch: ImportFetch;
   /** Pauses before a request is repeated after a 5xx. */
   retryPausesMs?: readonly number[] | undefined;
-  /** How many one import may bring. */
+  /** Limit for the number of large files in one import. */
   lfsObjectsMax?: number | undefined;
 }
 
@@ -110,7 +110,7 @@ export async function importLfs(
   return `Its host does not give ${missing.length} of ${objects.length} large files (Git LFS), such as ${missing[0]}; push them here`;
 }
 
-/** Ends an answer that is a 5xx. */
+/** Returns whether a response is a 5xx, and closes the body of such a response. */
 function isServerError({ status, body }: Awaited<ReturnType<ImportFetch>>): boolean {
   if (status >= 500) body.destroy();
   return status >= 500;
@@ -135,8 +135,8 @@ function checkSizes(
 }
 
 /**
- * Requests the download addresses of large files. Returns an empty map if the host has no large files or does not
- * serve them to everybody.
+ * Requests the download addresses of large files from the origin's host. Files that the host does not serve to
+ * everybody are missing in the map; it is empty if the request fails.
  */
 async function askFor(
   { fetch }: LfsImportParts,

@@ -34,8 +34,8 @@ describe("the origin of an import", function () {
   let importing: ImportParts;
   let origin: string;
   /**
-   * Computes the host's responses to paths of the map from the number of earlier requests. Other paths serve the
-   * repository's files.
+   * Responses of the origin's host by the start of the path, computed from the number of earlier requests for the
+   * same URL. For other paths the host sends the repository's files.
    */
   const answers = new Map<string, Answer>();
   const requested: string[] = [];

@@ -16,8 +16,8 @@ import type { ImportFetch } from "./import-lfs.ts";
 import { retried } from "./retried.ts";
 
 /**
- * Bytes of an origin's list of refs. Half a million refs fit; most of them may be internal refs of the host, which
- * are not imported.
+ * Limit for the bytes of an origin's list of refs. Half a million refs fit; most of them may be internal refs of the
+ * origin's host, which are not imported.
  */
 const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
 

@@ -29,7 +29,7 @@ import { progressOf } from "./import-progress.ts";
 
 export interface ImportParts extends GitParts, OriginParts {
   lfsObjectsMax?: number;
-  /** How long one may take. */
+  /** Time limit of one import. */
   msMax?: number;
 }
 
@@ -121,7 +121,7 @@ async function fetchRefs(
   if (code !== 0) throw originFault(stderr, url);
 }
 
-/** Returns the refs to import: branches, tags and notes. Other refs are useful only to their host. */
+/** Returns the requested branch, or all branches, tags and notes. Other refs are useful only to the origin's host. */
 function wantedRefs({ refs }: Origin, branch: string | null): Map<string, string> {
   if (branch !== null) {
     const ref = `refs/heads/${branch}`;

@@ -6,7 +6,7 @@ import { localsOf } from "../../http/locals.ts";
 import { readJson } from "../../http/read-json.ts";
 import { wholeBody } from "../git/git-body.ts";
 
-/** Bytes of a request's body. A batch has some 110 bytes for each object. */
+/** Limit for the bytes of a request's body. A batch has some 110 bytes for each object. */
 export const LFS_QUESTION_BYTES_MAX = 64 * 1024;
 
 const TYPE = "application/vnd.git-lfs+json";

@@ -96,7 +96,10 @@ function download(
   return { oid, size, authenticated: true, actions: { download: actionAt(`objects/${oid}`) } };
 }
 
-/** Returns the upload action of an object, and subtracts its size from the free space. */
+/**
+ * Returns the upload action of an object, and subtracts its size from the free space. A stored object needs no
+ * action.
+ */
 function upload(
   object: BatchObject,
   { known, room, actionAt }: { known: ReadonlyMap<string, number>; room: Room; actionAt: ActionAt },

@@ -8,7 +8,7 @@ import { readLfsRequest, sendLfs } from "./lfs-answers.ts";
 import type { LfsParts } from "./lfs-parts.ts";
 
 const Create = z.object({ path: LfsLockPath });
-/** Clients that want no limit send 0. */
+/** Number of locks in one response. Clients that set no limit send 0, which is read as LFS_LOCKS_LISTED_MAX. */
 const Limit = z.coerce
   .number()
   .int()

@@ -20,7 +20,7 @@ import { checkWritable, type LfsParts, objectFault } from "./lfs-parts.ts";
 import { TransferSlots } from "./transfer-slots.ts";
 
 interface LfsEndpoint {
-  /** For logs and metrics. */
+  /** The name of the endpoint in logs and metrics. */
   id: string;
   method: "get" | "post" | "put";
   /** The path below `info/lfs`, with parameters in braces. */
@@ -139,7 +139,7 @@ function upload(parts: LfsParts) {
         const named = { address, objects: [heldNow(held)], bytesMax };
         await actors.call(repo, id, "nameLfsObjects", named);
       } finally {
-        // Stops reading the rest of a refused body.
+        // The rest of a refused body is only discarded.
         body.destroy();
       }
     });

@@ -45,7 +45,7 @@ export class AccountStorage {
   #telling: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `bytesMax`: 0 is no bound. */
+  /** A `bytesMax` of 0 means no limit. */
   constructor(
     actors: Pick<ActorClient, "call" | "send">,
     { now, bytesMax }: { now: () => number; bytesMax: number },

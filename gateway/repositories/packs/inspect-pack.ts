@@ -80,7 +80,7 @@ export async function inspectPack(
       ? fileTooLarge(path, large.bytes, sizes.fileBytes)
       : `object ${large.id} has ${large.bytes} bytes, more than ${sizes.fileBytes} (${GIT_SIZE_SETTINGS.fileBytes})`;
   }
-  // Fewer cannot be deeper.
+  // The depth is at most the number of directories.
   let depth: number | undefined = trees.length;
   if (fault === undefined && trees.length > TREE_DEPTH_TRUSTED) {
     depth = await measureTreeDepth(files, folders, trees, signal);
@@ -134,7 +134,7 @@ async function* listedByGit({ cwd, alone }: ObjectFolders, signal: AbortSignal) 
     }
     ended = true;
   } finally {
-    // The consumer may have stopped early.
+    // If the consumer reads no further, git is killed.
     if (!ended) leave.abort();
   }
   const { code, stderr } = await git.exit;

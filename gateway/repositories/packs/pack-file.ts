@@ -33,7 +33,7 @@ export class PackIndex {
     return this.#bytes.toString("hex", IDS_AT + at * ID_BYTES, IDS_AT + (at + 1) * ID_BYTES);
   }
 
-  /** Which one has this id, or -1. */
+  /** Returns the position of the id in the index, or -1. */
   find(id: Uint8Array): number {
     const first = id[0] ?? 0;
     let low = first === 0 ? 0 : this.#bytes.readUInt32BE(FANOUT_AT + 4 * (first - 1));
@@ -57,7 +57,7 @@ export class PackIndex {
 
 export const countIn = (index: Buffer) => index.readUInt32BE(FANOUT_AT + 4 * 255);
 
-/** Returns all objects of a pack that git has checked. Throws Error if git does not write packs of this format. */
+/** Returns all objects of a pack that git has checked. Throws Error if an object has an unknown type. */
 export function readPack(pack: Buffer, index: PackIndex): PackedObject[] {
   return Array.from({ length: index.count }, (_, at) => {
     const entry = entryAt(pack, index.offset(at));

@@ -86,7 +86,7 @@ export function foreseenFaults(
   });
 }
 
-/** Returns the numbers of the commands that fast-forward a protected ref. */
+/** Returns the indexes of the commands that fast-forward a protected ref. Compares at most COMPARED_MAX refs. */
 export async function forwardCommands(
   commands: readonly RefCommand[],
   { protectedRefs, refs }: Manifest,

@@ -21,7 +21,7 @@ export interface Quarantine extends ObjectFolders, AsyncDisposable {
 
 /** Bytes of a pack's header: "PACK", the version, and the number of objects. */
 const PACK_HEAD_BYTES = 12;
-/** Git's checks of objects, except for three faults that are common in old histories and that git hosts accept. */
+/** Git's checks of objects, except for three faults that are common in old histories and widely accepted. */
 const STRICT =
   "--strict=zeroPaddedFilemode=ignore,badTimezone=ignore,missingSpaceBeforeDate=ignore";
 

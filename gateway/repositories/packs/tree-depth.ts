@@ -9,7 +9,7 @@ import { feed, startGit, write } from "../process/git-process.ts";
 import { PackIndex } from "./pack-file.ts";
 import type { PackFiles } from "./pack-store.ts";
 
-/** Entries for directories in the directories of one push that a measurement reads. They take some seconds. */
+/** Limit for the subdirectories that one measurement finds in a push. Reading them takes some seconds. */
 const TREE_EDGES_MAX = 2_000_000;
 
 /**
@@ -49,7 +49,7 @@ export async function measureTreeDepth(
   let edges = 0;
   try {
     for await (const { id, content } of batchOf(git.stdout)) {
-      // Git is being stopped, so its remaining output is ignored.
+      // Git is being killed, so its remaining output is ignored.
       if (edges > TREE_EDGES_MAX) continue;
       const inside = childrenIn(content, index);
       edges += inside.length;

@@ -18,7 +18,7 @@ export const GIT_PROCESS_CPU_S_MAX = 300;
  * Bytes of one file that git may write: twice the bytes of the largest repository. An import sets a limit of its own.
  */
 export const GIT_PROCESS_FILE_BYTES_MAX = 2 * REPO_BYTES_SETTING_MAX;
-/** Bytes of output that `runGit` buffers. REFS_MAX refs with the longest names fit. */
+/** Default limit for the output of `runGit`, which is buffered. REFS_MAX refs with the longest names fit. */
 const GIT_STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 
 export interface GitOptions {
@@ -29,7 +29,7 @@ export interface GitOptions {
   environment?: Readonly<Record<string, string>>;
   config?: Readonly<Record<string, string>>;
   signal: AbortSignal;
-  /** How long it may take. */
+  /** Time limit of the process. */
   msMax?: number;
   /** Size limit of each file that git writes. */
   fileBytesMax?: number;
@@ -41,9 +41,9 @@ export interface GitOptions {
 }
 
 export interface GitExit {
-  /** Null where a signal ended it. */
+  /** Null if a signal ended git, or git could not be started. */
   code: number | null;
-  /** The end of its error output. */
+  /** The last GIT_STDERR_CHARS_MAX characters of git's error output. */
   stderr: string;
 }
 
@@ -52,7 +52,7 @@ type GitChild = ChildProcessByStdio<Writable, Readable, Readable>;
 export interface RunningGit {
   stdin: Writable;
   stdout: Readable;
-  /** Resolves however it ends. */
+  /** Resolves when git has exited for any reason; never rejects. */
   exit: Promise<GitExit>;
 }
 

@@ -15,8 +15,8 @@ const GIT_PROCESSES_PER_REPO = 6;
 /** One account's share of the processes while other accounts wait, and its share of the queue at any time. */
 const GIT_ACCOUNT_SHARE = 0.5;
 /**
- * Requests that wait for a process: of the gateway, and of one repository. After GIT_QUEUE_MS a request gets a 503,
- * and the client tries again.
+ * Limits for the requests that wait for a process, per gateway and per repository. After GIT_QUEUE_MS a request gets
+ * a 503, and the client tries again.
  */
 const GIT_QUEUE_MAX = 128;
 const GIT_QUEUE_PER_REPO_MAX = 32;

@@ -1,6 +1,6 @@
 /**
- * Starts the child processes of a gateway: `spawner-main <socket>`. The system stops a process while it copies the
- * process's page tables for a child. The spawner is a small process, so its copy takes almost no time.
+ * Starts the child processes of a gateway: `spawner-main <socket>`. The system pauses a parent process while it
+ * copies the parent's page tables for a child. The spawner is a small process, so its copy takes almost no time.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,8 +1,6 @@
 /** Messages between a gateway and the process that starts its children. */
 
-/**
- * Pairs of connections that are opened before they are needed. As many children can start before new pairs are open.
- */
+/** Pairs of connections that are opened ahead: the number of children that can start before new pairs are open. */
 export const GIT_SPAWNER_PLACES = 12;
 
 /** The command to run, with its limits, in a process group of its own. */

@@ -31,7 +31,7 @@ describe("Spawner", () => {
     environment: { PATH: process.env.PATH ?? "", ...environment },
   });
 
-  /** Once it has started one. */
+  /** Resolves to the child when the spawner is ready and has started it. */
   async function spawned(command: ChildCommand): Promise<SpawnedChild> {
     let child: SpawnedChild | undefined;
     await until("it is ready", () => {

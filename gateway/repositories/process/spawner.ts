@@ -20,7 +20,7 @@ const GIT_SPAWNER_RETRY_MS = 5_000;
 export interface SpawnedChild {
   stdin: Socket;
   stdout: Socket;
-  /** Ends it and all it started. */
+  /** Kills the child and all processes that it started. */
   end(): void;
   /** Resolves when the child has ended and its whole output was read. */
   exit: Promise<{ code: number | null; stderr: string }>;

@@ -174,7 +174,7 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
   let [files, bytes] = [0, 0];
   let fault: ActorError | undefined;
   for await (const entry of entriesIn(git.stdout)) {
-    // Git is being stopped, so its remaining output is ignored.
+    // Git is being killed, so its remaining output is ignored.
     if (fault) continue;
     const blank = entry.indexOf(" ");
     const path = entry.slice(blank + 1);

@@ -9,7 +9,7 @@ import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
 import type { ObjectReaders } from "./read-objects.ts";
 
-/** Bytes of git's list of files after which git is stopped. */
+/** Limit for the bytes of git's list of files. Git is killed there. */
 export const DIFF_LIST_BYTES_MAX = 4 * 1024 * 1024;
 const DIFF_MS_MAX = 20_000;
 
@@ -86,7 +86,7 @@ export async function readDiff(
   }
 }
 
-/** Returns git's output up to `bytesMax`, and stops git there. */
+/** Returns git's output up to `bytesMax`, and kills git there. */
 async function cut(
   parameters: readonly string[],
   { cwd, environment }: { cwd: string; environment: Readonly<Record<string, string>> },
@@ -104,7 +104,7 @@ async function cut(
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of git.stdout) {
-    // Git is being stopped, so its remaining output is ignored.
+    // Git is being killed, so its remaining output is ignored.
     if (bytes > bytesMax) continue;
     chunks.push(chunk);
     bytes += chunk.length;

@@ -41,7 +41,7 @@ interface Opened {
   packs: ReadonlySet<string>;
   openedAt: number;
   usedAt: number;
-  /** Other users of the view. */
+  /** The number of views from `view()` that are not disposed of yet. */
   holders: number;
 }
 
@@ -49,7 +49,7 @@ export class ObjectReaders {
   readonly #cache: RepoCache;
   readonly #now: () => number;
   readonly #readersMax: number;
-  /** The one used last is the last. */
+  /** The opened processes by repository id, the least recently used first. */
   readonly #opened = new Map<string, Opened>();
   readonly #opening = new Map<string, Promise<Opened>>();
   readonly #sweeping: NodeJS.Timeout;
@@ -127,7 +127,7 @@ export class ObjectReaders {
     return readInView(() => this.view(repo, signal), read, { ...options, signal });
   }
 
-  /** Closes the processes that are too old, or that nobody has used for a while. */
+  /** Closes the unused processes that are too old, or that nobody has used for a while. */
   sweep(): void {
     const now = this.#now();
     for (const [id, opened] of this.#opened) {

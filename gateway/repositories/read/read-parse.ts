@@ -8,7 +8,7 @@ export interface Person {
 export interface Commit {
   hash: string;
   treeHash: string;
-  /** Without the newline at its end. */
+  /** The message without its last newline. */
   message: string;
   author: Person;
   committer: Person;

@@ -9,11 +9,11 @@ import type { ObjectReader, ObjectReaders } from "./read-objects.ts";
 import { type Commit, parseCommit, parseTree, rawEntries, type TreeEntry } from "./read-parse.ts";
 import type { ReadObject } from "./read-process.ts";
 
-/** Bytes of a tree or commit that can be shown as JSON. A tree of some 200,000 entries fits. */
+/** Limit for the bytes of a tree or commit that is shown as JSON. A tree of some 200,000 entries fits. */
 export const SHOWN_OBJECT_BYTES_MAX = 8 * 1024 * 1024;
 /**
- * Bytes of all commits of one log. Two of the largest commits fit, or LOG_ENTRIES_MAX commits with messages of ten
- * pages.
+ * Limit for the bytes of all commits of one log. Two of the largest commits fit, or LOG_ENTRIES_MAX commits with
+ * messages of ten pages.
  */
 export const LOG_BYTES_MAX = 16 * 1024 * 1024;
 

@@ -135,7 +135,7 @@ function archive({ repositories, archives }: ContentParts & { archives: Archives
     response: Response,
   ) => {
     const [, ref = "", format = ""] = /^(.+)\.(tar\.gz|zip)$/s.exec(parameters.archive) ?? [];
-    // The path's schema takes no other.
+    // The schema of the path accepts no other format.
     const known = format as ArchiveFormat;
     const repo = await repositories.open(addressOf(parameters), signal);
     const id = await repositories.readerOf(repo, signal).resolve(ref);

@@ -173,7 +173,7 @@ describe("archives and differences of hostile trees", function () {
     for (const { additions, new_hash: id } of result.files) {
       expect([additions, id]).to.deep.equal([1, blob]);
     }
-    // Git applies it as it is.
+    // Git can apply the patch without changes.
     const place = await world.checkout();
     await writeFile(join(place.folder, "..", "hostile.patch"), result.patch);
     await place.git("apply", "--cached", join(place.folder, "..", "hostile.patch"));

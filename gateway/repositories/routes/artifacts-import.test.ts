@@ -413,7 +413,7 @@ describe("imports", function () {
     expect((await ended("large-2")).status_reason).to.equal(null);
   });
 
-  /** Returns the error of an import with other limits. */
+  /** Runs an import with other limits, and returns its error, or undefined if it succeeded. */
   async function faultOf(name: string, url: string, bounds: Partial<ImportParts>) {
     const address = { accountId: world.accountId, namespace: "imports", name };
     const { id } = await world.opened.repositories.create(address);

@@ -1,6 +1,6 @@
 /**
- * A process with a gateway that serves git. It kills itself at a chosen step of a push: `<url> <data> <step> [upkeep]
- * [ms of holds]`.
+ * A process with a gateway that serves git. It kills itself at a chosen step of a push or a compaction: `<url> <data>
+ * <step> [upkeep] [ms of holds]`.
  */
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -1,6 +1,6 @@
 /**
- * A machine that serves git: a host of actors and a gateway with its own cache. Each of the two processes is
- * restarted whenever it has died.
+ * A machine that serves git: an actor host and a gateway with its own cache. Each of the two processes is restarted
+ * whenever it has died.
  */
 import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -30,7 +30,7 @@ export class GitNode implements AsyncDisposable {
   readonly #running: Promise<void>[];
   #host: ChildProgram | undefined;
   #gateway: ChildProgram | undefined;
-  /** Of the gateway, while it serves. */
+  /** The port of the gateway while it serves requests. */
   #port: string | undefined;
   #isCalm = false;
   #isOver = false;
@@ -72,7 +72,7 @@ export class GitNode implements AsyncDisposable {
     return true;
   }
 
-  /** Under the hands of its gateway. */
+  /** Deletes the cache while the gateway uses it. */
   async wipeCache(): Promise<void> {
     // Files created meanwhile may remain.
     await rm(join(this.#options.dataDir, "git"), { recursive: true, force: true }).catch(() => {});

@@ -51,7 +51,7 @@ export interface Ran {
 export interface TestRepo {
   id: string;
   name: string;
-  /** Opens everything. */
+  /** A token that may read and write the repository. */
   token: string;
   /** Path below a gateway. */
   path: string;
@@ -61,7 +61,7 @@ export interface GitGateway {
   service: GitService;
   url: string;
   dataDir: string;
-  /** Faults in the log. */
+  /** Errors that the gateway has logged. */
   faults: unknown[];
   remote(repo: TestRepo, token?: string): string;
   stop(): Promise<void>;
@@ -72,7 +72,7 @@ export class GitWorld {
   readonly folder: string;
   readonly #gateways: GitGateway[] = [];
 
-  /** With `hosted` false, the test must start the hosts of the actors itself. */
+  /** With `hosted` false, the test must start the actor hosts itself. */
   static async start({
     sweepTimes,
     hosted = true,
@@ -80,7 +80,7 @@ export class GitWorld {
   }: {
     sweepTimes?: SweepTimes;
     hosted?: boolean;
-    /** Of the actors. */
+    /** The clock of the actors. */
     clock?: Clock;
   } = {}): Promise<GitWorld> {
     const world = await startWorld({
@@ -222,7 +222,7 @@ export class Checkout {
     this.#programs = programs;
   }
 
-  /** Rejects where it fails. */
+  /** Runs git. Rejects if git fails. */
   async git(...parameters: string[]): Promise<string> {
     const ran = await this.tryGit(...parameters);
     if (ran.code !== 0) throw new Error(`git ${parameters.join(" ")}: ${ran.stderr}${ran.stdout}`);
@@ -241,7 +241,7 @@ export class Checkout {
     return ran.stdout.trim();
   }
 
-  /** A tree of one entry. */
+  /** Writes a tree with one entry. */
   tree(mode: string, name: string, id: string): Promise<string> {
     return this.object("tree", treeOf([{ mode, name, id }]));
   }

@@ -42,7 +42,7 @@ export async function post(
   });
 }
 
-/** The report as it came. */
+/** Sends a push and returns the unparsed report. */
 export async function rawPush(
   gateway: GitGateway,
   repo: TestRepo,

@@ -47,7 +47,10 @@ describe("compaction after thin pushes", function () {
     return manifest.packs.length;
   }
 
-  /** Makes a first commit of many files, pushes it, and makes `count` commits after it on each branch. */
+  /**
+   * Makes a first commit of many files, and `count` commits after it on each branch. Pushes only the first commit, to
+   * main and all branches.
+   */
   async function history(count: number): Promise<string[][]> {
     const ran = await runGitClient(work.folder, ["fast-import", "--quiet"], importStream(count));
     expect(ran.code, ran.stderr).to.equal(0);
@@ -145,13 +148,16 @@ function importStream(count: number): string {
   return lines.join("");
 }
 
-/** Reads lines with a commit and its parent, and writes the pack of each to a file with the name of the commit. */
+/** A shell script: reads lines of a commit and its parent, and writes the thin pack of each commit to a file. */
 const THIN_PACKS = `while read value old; do
   printf '%s\\n^%s\\n' $value $old |
     git pack-objects --thin --revs --stdout --delta-base-offset -q >$value.pack || exit 1
 done`;
 
-/** Makes the packs of commits that each lie on the one before. A shell starts git faster than this large process. */
+/**
+ * Makes a thin pack of each commit after the first, based on the commit before it. A shell starts git faster than
+ * this large process.
+ */
 async function makeThinPacks({ folder }: Checkout, commits: readonly string[]): Promise<void> {
   const shell = spawn("sh", ["-c", THIN_PACKS], {
     cwd: folder,

@@ -15,7 +15,7 @@ import { type Person, parseCommit } from "../read/read-parse.ts";
 
 export const EVENT_MESSAGE_CHARS_MAX = 500;
 export const EVENT_NAME_CHARS_MAX = 200;
-/** Parents of one commit in an event. No real merge has as many. */
+/** Limit for the parents of one commit in an event. No real merge has more. */
 export const EVENT_PARENTS_MAX = 16;
 /** Time limit for finding the commits of a push. Git counts a million commits in some seconds. */
 const EVENT_DESCRIBING_MS = 20_000;
@@ -97,7 +97,7 @@ async function newIn(
   return { commits: await read(view, newest, signal), total };
 }
 
-/** The oldest first. */
+/** Returns the commits with their content, the oldest first. */
 async function read(
   { cwd, environment }: Pick<RepoView, "cwd" | "environment">,
   newest: readonly string[],

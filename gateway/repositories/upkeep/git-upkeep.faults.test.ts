@@ -61,8 +61,8 @@ describe("upkeep of packs", function () {
     );
 
   /**
-   * Asserts that no pack is stored without a name. The bus shows a removed row for some seconds more, and for so long
-   * the pack counts as named.
+   * Asserts that the packs that no repository names are removed. For some seconds the bus still shows a removed row,
+   * and its pack counts as named.
    */
   async function noOrphans(...repos: TestRepo[]): Promise<void> {
     await until(

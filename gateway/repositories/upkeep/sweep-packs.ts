@@ -10,7 +10,7 @@ import { PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { packSweep, type StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
 import { packBlob, packRow, repo } from "../../../schemas/repositories/repo.ts";
 
-/** Unnamed packs that a sweep checks one by one, this many at the same time. */
+/** Number of unnamed packs that a sweep checks at the same time. */
 const LOOKS_AT_ONCE = 16;
 
 export interface SweepParts {
@@ -61,8 +61,8 @@ export async function sweepPacks(
   }
 
   /**
-   * Checks each pack with a separate request, because a long list may lack rows that were moved while the list was
-   * read.
+   * Returns the packs that are really unnamed. Checks each with a separate request, because a long list may lack rows
+   * that were moved while the list was read.
    */
   async function lookedAt(packs: readonly Stored[]): Promise<StoredPack[]> {
     const found: StoredPack[] = [];

@@ -12,7 +12,7 @@ import { compactPacks } from "./compact-packs.ts";
 import { type DescribedRef, describePush } from "./describe-push.ts";
 import { type SweepParts, sweepPacks } from "./sweep-packs.ts";
 
-/** Bytes of push events and their commits in one `described` message. */
+/** Limit for the bytes of commits in one `described` message. */
 const EVENTS_DESCRIBED_BYTES = 150_000;
 /** Pushes whose commits one gateway looks for at the same time. Each search takes a git process for a short time. */
 const EVENT_SLOTS = 2;
@@ -44,13 +44,13 @@ export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
           address.accountId,
           changes.map(({ number }) => ({ number, pushed: null })),
         ),
-      // The next sweep is sure to come.
+      // A failed sweep is not reported, because the next one is scheduled.
       sweep: () => [],
     },
   });
 }
 
-/** In as many messages as it takes. */
+/** Puts the found commits into `described` messages of limited size. */
 function toldTo(accountId: string, described: readonly DescribedRef[]): Envelope[] {
   const groups: DescribedRef[][] = [];
   let bytes = Number.POSITIVE_INFINITY;

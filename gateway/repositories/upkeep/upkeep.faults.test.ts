@@ -171,7 +171,7 @@ describe("upkeep when the bus is killed under it", function () {
       const names = await named(repo);
       expect(await stored()).to.include.members(names);
     }
-    // The bus shows a removed row for some seconds more, and for so long its pack counts as named.
+    // For some seconds the bus still shows a removed row, and its pack counts as named.
     await until(
       "no orphan is left",
       async () => {

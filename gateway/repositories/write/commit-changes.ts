@@ -4,7 +4,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import type { ObjectReader } from "../read/read-objects.ts";
 import { type RawEntry, rawEntries } from "../read/read-parse.ts";
 
-/** Bytes of directories that one commit reads and writes. Meanwhile they take some ten times as much memory. */
+/** Limit for the bytes of directories that one commit reads and writes. They take some ten times as much memory. */
 export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 
 /** The change of one path: a file with this content, or its removal. */
@@ -20,7 +20,7 @@ export interface MadeObject {
 }
 
 interface Change {
-  /** Among the request's changes. */
+  /** The index of the change in the request. */
   at: number;
   change: FileChange;
 }
@@ -29,7 +29,7 @@ interface Directory {
   /** The change of the name itself. */
   own?: Change;
   below: Map<string, Directory>;
-  /** The first change below it. */
+  /** The index of the first change of this name or below it. */
   at: number;
 }
 
@@ -111,7 +111,7 @@ export function makeObject(type: MadeObject["type"], content: Buffer): MadeObjec
   return { id, type, content };
 }
 
-/** Changes by their directories. */
+/** Groups the changes by directories. Throws `invalid_request` if they conflict. */
 function plan(changes: readonly FileChange[]): Directory {
   const root: Directory = { below: new Map(), at: 0 };
   for (const [at, change] of changes.entries()) {

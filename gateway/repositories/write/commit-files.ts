@@ -1,6 +1,6 @@
 /**
- * Commits files to a branch without a clone. Git checks a commit as it checks a push, unless all changes are plain;
- * then the repository decides.
+ * Commits files to a branch without a clone. If not all changes are plain, git checks the commit as it checks a push.
+ * The repository then decides in either case.
  */
 import { writeFile } from "node:fs/promises";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -217,7 +217,7 @@ async function baseOf(
   throw new ActorError("invalid_request", "Cannot commit: see its faults", { faults });
 }
 
-/** The commit first. */
+/** Builds the new objects and returns them, the commit first. */
 async function build(
   repositories: Repositories,
   repo: OpenedRepo,

@@ -1,4 +1,4 @@
-/** Runs concurrent commits to one branch one after the other, so that none starts from an outdated tip. */
+/** Runs one gateway's commits to one branch one after the other, so that none starts from an outdated tip. */
 
 export class CommitTurns {
   /** For each branch with running or waiting commits: the end of the last of them. */

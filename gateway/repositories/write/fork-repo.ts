@@ -1,4 +1,7 @@
-/** Forks a repository. The fork shares the origin's packs, or has one new pack with only the default branch. */
+/**
+ * Forks a repository. The fork shares the origin's packs, or has one new pack: with only the default branch, or in
+ * place of too many packs.
+ */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
@@ -26,7 +29,7 @@ import type { CreatedRepo, NewRepo, Repositories } from "../repositories.ts";
 export const FORK_REFS_BYTES_MAX = 200_000;
 
 interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
-  /** In the origin's namespace. */
+  /** The name of the fork, in the origin's namespace. */
   name: string;
   /** True if the fork must contain no object of other branches and tags, not even for clients that know its id. */
   defaultBranchOnly?: boolean | undefined;
@@ -87,7 +90,8 @@ function lookAt({ parts }: Repositories, address: RepoAddress, signal: AbortSign
       parts.manifests.read(id, address, signal),
       parts.actors.call(repoContract, id, "get", address, { signal }),
     ]);
-    // Read together with the refs, the list could end before a push whose refs are read still.
+    // If the list was read at the same time as the refs, it could lack the large files of a push whose refs were
+    // read.
     const files = await listLfsObjects(parts.actors, id, signal);
     return { repo: { id, accountId, address, manifest }, entry, files };
   });
@@ -137,7 +141,7 @@ async function forkInSteps(
   const repo = { ...origin, manifest };
   const { shallow, treeDepth } = manifest;
   const tip = manifest.refs.get(manifest.head);
-  // The branch may have gone meanwhile.
+  // The default branch may have been deleted meanwhile.
   const own: [string, string][] = tip === undefined ? [] : [[manifest.head, tip]];
   const refs = defaultBranchOnly ? own : [...manifest.refs];
   const packs =

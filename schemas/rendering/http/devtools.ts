@@ -48,7 +48,10 @@ export const BeginQuery = z.strictObject({
 });
 export type BeginQuery = z.output<typeof BeginQuery>;
 
-/** In the public API, these sets are presets and lists of hosts. They would need a service that stores them. */
+/**
+ * In the public API, `allowedDomainSets` names presets and stored lists of hosts. They would need a service that
+ * stores such lists.
+ */
 const NO_SETS =
   "Expected no allowedDomainSets, which are not supported: list the hosts in allowedDomains";
 

@@ -197,8 +197,8 @@ const SnapshotResult = z.object({
 export type SnapshotResult = z.output<typeof SnapshotResult>;
 
 /**
- * Every call that responds with JSON. Its name is the last part of its path, the name of its task, and the name of
- * its method in bindings.
+ * The calls that always respond with JSON, by name. A name is the last part of the call's path, the name of its task,
+ * and the name of its method in bindings.
  */
 export const PAGE_CALLS = {
   content: {

@@ -4,9 +4,12 @@ import { shapedLike } from "../../http/shaped-like.ts";
 import { FILE_NAME_CHARS_MAX, FILES_MAX, SOURCES_MAX } from "../limits.ts";
 import { HttpUrl, SubmittedHtml } from "./document-source.ts";
 
-/** Possible names of the document. The first of these names that the files contain is the document. */
+/**
+ * Possible names of the document among the files. If the files contain both, the first name in this list is the
+ * document.
+ */
 export const INDEX_NAMES = ["index.html", "index.md"] as const;
-/** Names that a refusal repeats. */
+/** Maximum number of file names that an error message lists. */
 const NAMES_SHOWN = 5;
 
 const FileName = z
@@ -79,7 +82,7 @@ interface FilesAndSources {
   sources?: readonly Source[] | undefined;
 }
 
-/** Returns the faults of documents that the request names or requires but that are missing among its files. */
+/** Returns an error for each document that the request names or requires but that is missing among its files. */
 export function missingFiles({ files, sources }: FilesAndSources) {
   const names = new Set(files?.map(({ name }) => name));
   if (sources === undefined) {
@@ -109,7 +112,7 @@ function nameFault(name: string): string | undefined {
   return undefined;
 }
 
-/** Zod's own pattern repeats a group, which fails on a text of some megabytes. */
+/** Replaces Zod's own base64 pattern. That pattern repeats a group, which fails on a text of several megabytes. */
 function isBase64(text: string): boolean {
   return text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 }

@@ -78,7 +78,7 @@ export function contentAreaOf(options: PaperOptions) {
   return { width: across - left - right, height: down - top - bottom };
 }
 
-/** NaN for an invalid length. */
+/** Converts a length to inches. Returns NaN for an invalid length. */
 function inchesOf(length: Length): number {
   if (typeof length === "number") return length / UNITS_PER_INCH.px;
   const [, digits, unit] = LENGTH.exec(length.trim()) ?? [];

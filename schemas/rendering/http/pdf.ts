@@ -119,7 +119,10 @@ export const PdfRequest = z
   .transform(normalizePage);
 export type PdfRequest = z.output<typeof PdfRequest>;
 
-/** An optional boolean, with the default that applies when the page is printed. */
+/**
+ * An optional boolean that stays undefined if absent. The default here is only documentation; the printing code
+ * applies it.
+ */
 function flag(whenAbsent: boolean) {
   return z.boolean().optional().meta({ default: whenAbsent });
 }

@@ -20,7 +20,7 @@ export interface AnswerForm {
   mediaType: string;
   /** The file name extension for such a response. */
   extension: string;
-  /** Text before and after the bytes of the worker in the response. */
+  /** Text of the response before the bytes from the worker; `after` is the text behind them. */
   before: string;
   after: string;
 }

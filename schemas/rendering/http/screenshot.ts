@@ -36,7 +36,7 @@ const Clip = z
     "The part to capture, in CSS pixels from the corner of the page, or of the element where there is a selector",
   );
 
-/** The options of a picture, but for its encoding. */
+/** The options of a picture, without `encoding`. */
 const pictureFields = {
   type: z.enum(PICTURE_TYPES).default("png").describe("Image format"),
   quality: z
@@ -175,7 +175,10 @@ export function mediaTypeOf({ type, encoding }: ScreenshotOptions): string {
   return encoding === "base64" ? "text/plain" : `image/${type}`;
 }
 
-/** An optional boolean, with the default that applies when the page is captured. */
+/**
+ * An optional boolean that stays undefined if absent. The default here is only documentation; the capturing code
+ * applies it.
+ */
 function flag(whenAbsent: boolean) {
   return z.boolean().optional().meta({ default: whenAbsent });
 }

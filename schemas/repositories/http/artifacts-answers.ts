@@ -52,7 +52,7 @@ export const WireRepo = z.object({
     ),
 });
 
-/** With the fields that lists omit. */
+/** A repository in a response about it alone, with the fields that lists omit. */
 export const WireRepoDetails = WireRepo.extend({
   status_progress: ImportProgress.nullable().describe(
     "What an import is at, and how much of that is done",

@@ -74,9 +74,7 @@ const path = (bytes: number) => {
 };
 const REF_PREFIX_BYTES = "refs/heads/".length;
 
-/**
- * For each limit: the first value within it that is still accepted, and the step to the next value, which is refused.
- */
+/** For each limit: the last value that is accepted, and the step to the next value, which is refused. */
 const BOUNDS: [string, z.ZodType, (value: number) => unknown, number, number][] = [
   [
     "NAMESPACE_NAME_CHARS_MIN",

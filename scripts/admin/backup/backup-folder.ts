@@ -184,8 +184,8 @@ export class BackupFolder {
   }
 
   /**
-   * Keeps the newest backups. Removes all older ones, and the files that only those need. Returns the moments of the
-   * removed backups.
+   * Keeps the `newest` newest backups. Removes all older backups, and files that no kept backup needs. Returns the
+   * moments of the removed backups.
    */
   async keep(newest: number): Promise<string[]> {
     const moments = await this.moments();

@@ -5,13 +5,19 @@ import { type Msg, RequestError } from "@nats-io/transport-node";
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { S2_CHUNK_BYTES_MAX, S2_START, s2Chunk } from "./s2-stream.ts";
 
-/** Chunks on their way to the server at once. A ping waits behind all of them. */
+/**
+ * Maximum number of chunks without an acknowledgement. A ping of the client waits until the server has handled all of
+ * them.
+ */
 const CHUNKS_IN_FLIGHT = 2;
 const CHUNK_ANSWER_MS = 60_000;
-/** Time for the servers of a cluster to learn of a new listener: milliseconds, or seconds while routes connect. */
+/**
+ * Maximum time until all servers of a cluster know a new listener. Usually this takes milliseconds, or seconds while
+ * routes connect.
+ */
 const LISTENS_MS_MAX = 10_000;
 const LISTENS_PAUSE_MS = 50;
-/** The server recovers the stream before it answers. */
+/** Timeout for the last response. The server recovers the stream before it sends this response. */
 const RESTORED_MS_MAX = 120_000;
 
 interface Answer {
@@ -20,7 +26,9 @@ interface Answer {
   state?: StreamState;
 }
 
-/** Sends bytes to the server in chunks, several chunks ahead of the acknowledgements. */
+/**
+ * Sends bytes to the server in chunks. Sends up to CHUNKS_IN_FLIGHT chunks before it waits for an acknowledgement.
+ */
 export class ChunkSender {
   readonly #bus: Bus;
   readonly #stream: string;
@@ -37,8 +45,8 @@ export class ChunkSender {
   }
 
   /**
-   * Begins the stream of chunks. The leader names its subject before all servers of a cluster know that it listens
-   * there, so the first chunk is repeated until it arrives.
+   * Begins the stream of chunks on `subject`. The leader returns this subject before all servers of a cluster know
+   * that the leader listens on it, so the first chunk is repeated until it arrives.
    */
   static async open(bus: Bus, stream: string, subject: string): Promise<ChunkSender> {
     const sender = new ChunkSender(bus, stream, subject);
@@ -66,7 +74,7 @@ export class ChunkSender {
     if (this.#bytes >= S2_CHUNK_BYTES_MAX) await this.#flush();
   }
 
-  /** Resolves with the figures of the restored stream. */
+  /** Sends the remaining bytes and ends the transfer. Resolves with the state of the restored stream. */
   async finish(): Promise<StreamState> {
     await this.#flush();
     await Promise.all(this.#inFlight);

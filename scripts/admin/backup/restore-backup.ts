@@ -49,7 +49,8 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
     isAgain = !isMarking && (await isRestoring(bus.jetstream));
     if (isAgain) return;
     await refuseOtherStreams(bus).catch(async (error: unknown) => {
-      // Otherwise the next restore would take the other streams for those of this one.
+      // Removes this restore's mark. With the mark, the next restore would delete the other streams as parts of an
+      // interrupted restore.
       if (isMarking) await streams.delete(RESTORE_MARK).catch(() => {});
       throw error;
     });
@@ -66,7 +67,10 @@ export async function restoreBackup(parts: RestoreParts, backup: Backup): Promis
   }
 }
 
-/** Our own mark may be there: its creation may end after the time limit of the attempt. */
+/**
+ * Throws if the bus has streams other than the restore's mark. The mark may exist already: its creation may complete
+ * after the timeout of an earlier attempt.
+ */
 async function refuseOtherStreams(bus: Bus): Promise<void> {
   const found = await dataStreamsOf(bus);
   if (found.length === 0) return;

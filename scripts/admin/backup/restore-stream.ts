@@ -17,7 +17,7 @@ import { answerOf, ChunkSender } from "./chunk-sender.ts";
 import { readMessages } from "./read-stream.ts";
 import { SequenceList } from "./sequence-list.ts";
 
-/** The copies of a cluster follow its leader. */
+/** Timeout of the comparison: in a cluster, the replicas of a stream lag behind its leader at first. */
 const COMPARE_MS_MAX = 120_000;
 const COMPARE_PAUSE_MS = 250;
 /** The server's error code for insufficient storage: the stream's size limit is larger than the free disk space. */
@@ -74,7 +74,7 @@ export async function restoreStream(
   return sent;
 }
 
-/** The server reserves names with this prefix. */
+/** Prefix of the metadata names that the server reserves for itself. */
 const OF_SERVER = "_nats.";
 
 function configOf({ config, name }: StoredStream, replicas: number): StreamConfig {
@@ -124,8 +124,8 @@ async function beginRestore(bus: Bus, config: StreamConfig): Promise<string> {
 }
 
 /**
- * Reads the restored stream and compares its messages with the sent ones. Reads from the leader, because other
- * replicas may lag behind.
+ * Reads the restored stream and compares its messages with the sent ones. Repeats this for up to COMPARE_MS_MAX,
+ * because any replica may answer and may lag behind the leader.
  */
 async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promise<void> {
   const info = await bus.jetstream.streams.info(stored.name);

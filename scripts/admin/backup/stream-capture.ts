@@ -83,8 +83,8 @@ export class StreamCapture {
     info: StreamInfo,
     previous: StoredStream | undefined,
   ): Promise<StreamCapture> {
-    // The previous backup can be continued only if the stream was not recreated and has lost no messages. Otherwise
-    // other messages may have the same sequences.
+    // The previous backup can be continued only if all of its files exist and the stream was neither recreated nor
+    // set back. Otherwise other messages may have the same sequences.
     const goesOn =
       previous?.created === info.created &&
       previous.lastSequence <= info.state.last_seq &&

@@ -180,8 +180,8 @@ async function cutAtOneMoment(
 
 /**
  * Settles all captures. Returns true if all of them belong to the same moment: states, journals, mail and logs of
- * agents did not change from the first capture to the last. The content of every other stream then belongs to exactly
- * these states.
+ * agents did not change from the first capture to the last. Messages that change no actor, such as leases, do not
+ * count. The content of every other stream then belongs to exactly these states.
  */
 async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
   const states = captures.filter(({ name }) => isState(name));

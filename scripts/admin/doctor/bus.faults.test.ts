@@ -123,7 +123,7 @@ describe("doctor's checks of the bus", function () {
       found: "3 copies by its configuration",
     });
     await cluster.servers[2]?.kill();
-    // The others elect leaders first.
+    // Before the replica is reported as missing, the other servers elect leaders.
     await until("a copy is away", async () => {
       const { findings } = await scene.report(["streams"], environment);
       return findings.some(({ found }) => found === "2 of 3 copies current");

@@ -10,7 +10,10 @@ import { type DoctorContext, type Finding, good, type Level } from "./check.ts";
 const FILES_WARNING = 65_536;
 /** Below this limit, even a platform without load runs out of file descriptors. */
 const FILES_FAILURE = 512;
-/** Minimum size of shared memory: Chromium draws in it, and the databases of open agents are in it. */
+/**
+ * Minimum size of shared memory. Chromium renders pages in shared memory, which also contains the databases of open
+ * agents.
+ */
 const SHARED_MEMORY_BYTES = 512 * 1024 ** 2;
 const MEMORY_BYTES = 2_000_000_000;
 const MB = 1_000_000;

@@ -13,7 +13,7 @@ import { findingOf } from "./clock.ts";
 
 const DNS_TRY_MS = 3_000;
 const SITE_MS_MAX = 8_000;
-/** A Date header has whole seconds. */
+/** Tolerance for the time in a Date header, which has whole seconds. */
 const DATE_TOLERANCE_MS = 1_000;
 /** Error codes that show a working name server: it answered that the name has no address. */
 const DNS_ANSWERS = new Set(["ENOTFOUND", "ENODATA"]);

@@ -44,7 +44,7 @@ async function findingsOf(
       "give every server the bus-users.conf of this version: trunkline admin bus-credentials <folder>";
     return [{ level: "failure", about, found, wanted, mend }];
   }
-  // Commands of people use it.
+  // The user admin may have all permissions, because commands of people use this user.
   if (!mayAll || role === "admin") return [good(about, wanted, wanted)];
   const found = "one user with all rights";
   const mend = "trunkline admin bus-credentials <folder>, see docs/operate/security.md";
@@ -63,7 +63,7 @@ async function refusedSubjects(
   roles: readonly BusUserName[],
 ): Promise<Set<string>> {
   const refused = new Set<string>();
-  // Ends with the connection.
+  // This loop ends when the connection closes.
   void collectRefusals(connection, refused);
   const permissions = roles.map(readPermissions);
   const read = permissions.flatMap(({ subscribe }) => subscribe.allow);

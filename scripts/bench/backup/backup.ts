@@ -29,7 +29,7 @@ const MB = 1_000_000;
  */
 const PACK_MESSAGES = 1_000;
 const PACK_CHUNK_BYTES = 128 * 1024;
-/** Values of actors are JSON. */
+/** Number of messages in the state stream. Their values are JSON, as those of actors. */
 const STATE_MESSAGES = 20_000;
 const IN_FLIGHT = 100;
 const STATE = stateSubjects(stateBucket(0));

@@ -10,7 +10,7 @@ const HOSTS = 8;
 const REQUESTS = 100;
 /** Number of requests to a host before the kill, so the kill happens in the middle of the 100 requests. */
 const REQUESTS_BEFORE = 30;
-/** No more than 5 % slower. */
+/** Target: the crawl is at most 5 % slower than its delays allow. */
 const SHARE_MIN = 0.952;
 const POLL_MS = 100;
 

@@ -23,6 +23,6 @@ export const SITEMAP_PAGES = 50_000;
 
 export interface FrontierFacts {
   url: string;
-  /** Pages that were asked for. */
+  /** Number of pages that were requested. */
   pages: number;
 }

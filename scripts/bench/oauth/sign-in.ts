@@ -105,7 +105,7 @@ async function post(instance: Instance, { body, headers }: Form, times: number[]
   const answer = await fetch(`${instance.url}/login`, options);
   await answer.text();
   if (answer.status === 303) times.push(performance.now() - before);
-  // Past the hashes that may wait, a sign-in is refused.
+  // 429 and 503 are expected: the instance refuses a sign-in if too many password hashes wait already.
   else if (answer.status !== 429 && answer.status !== 503) {
     throw new Error(`Cannot sign in: ${answer.status}`);
   }

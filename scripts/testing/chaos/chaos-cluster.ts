@@ -19,8 +19,8 @@ export type ChaosRole = (typeof ROLES)[number];
 const SERVERS = 3;
 const OF_EACH_ROLE = 2;
 /**
- * Time for a process to start. A process that cannot reach the bus exits and is started again, as a supervisor would
- * do.
+ * Maximum time until a process has started. A process that cannot reach the bus exits and is started again within
+ * this time, as a supervisor would do.
  */
 const STARTS_MS_MAX = 180_000;
 const AGAIN_MS = 250;

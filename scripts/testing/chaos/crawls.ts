@@ -15,7 +15,7 @@ const HOSTS = [
   { address: "127.0.24.3", pages: 60, sitemap: true, crawlDelay: 0, answerMs: 100 },
 ];
 const LOOK_MS = 500;
-/** A crawl takes 10 s without faults. */
+/** Timeout of a crawl. Without faults, a crawl takes 10 s. */
 const JOB_MS_MAX = 300_000;
 
 export class CrawlLoad implements ChaosLoad {

@@ -25,14 +25,14 @@ const STOPPED_MS_MAX = 8_000;
 const CUT_MS_MAX = 6_000;
 const DOWN_MS_MAX = 5_000;
 /**
- * Time for a restarted server to connect to its peers, find the leader and fetch the messages that it missed, on a
- * busy machine.
+ * Maximum time for a restarted server to connect to its peers, find the leader and fetch the messages that it missed,
+ * on a busy machine.
  */
 const CURRENT_MS_MAX = 120_000;
 const LOOK_MS = 200;
 /**
- * Time for processes to become ready. They start slowly on a busy machine, and start again if they could not reach
- * the bus.
+ * Maximum time for processes to become ready. They start slowly on a busy machine, and start again if they could not
+ * reach the bus.
  */
 const READY_MS_MAX = 200_000;
 /** Maximum time for a process to exit after SIGTERM, because it finishes its current work first. */
@@ -169,8 +169,8 @@ export class FaultSchedule {
       default:
         what satisfies never;
     }
-    // Waits for all copies, as an operator does before working on the next server. If two of three servers missed
-    // writes, the third server's writes could be lost.
+    // Waits until all replicas are current, as an operator does before working on the next server. If two of three
+    // servers missed writes, the loss of the third server could lose these writes.
     await until(
       `all copies are current after ${name}: ${what}`,
       () => this.#isCurrent(),

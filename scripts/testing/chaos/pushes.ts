@@ -185,7 +185,7 @@ export class PushLoad implements ChaosLoad {
       message: "by REST",
       changes: [{ path: fileOf(random), content: `${clock.monotonic()}\n` }],
     };
-    // 409: a push was first.
+    // 409 is expected: a push may have moved the branch before this commit.
     const answer = await this.tally.count(
       () => this.#client.ask("POST", `${repo}/commits`, { json }),
       { kind: KINDS.commit, expected: [409] },

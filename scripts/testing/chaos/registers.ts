@@ -10,7 +10,7 @@ const WRITERS = 3;
 const READERS = 2;
 const PAUSE_MS_MAX = 300;
 
-/** Undefined reads. */
+/** The value to write. Undefined means that the operation is a read. */
 type Write = string | undefined;
 
 const registerModel = {
@@ -123,13 +123,13 @@ function shown({ key, state, explained, stuck }: NonNullable<ReturnType<typeof f
   return `${key} is not linearizable: ${explained} requests lead to "${state}", then none of ${next}`;
 }
 
-/** OAuth clients, by their names. */
+/** Registers in the names of OAuth clients. */
 export function oauthClients(client: ChaosClient): Sort {
   const path = client.accountPath("/oauth_clients");
   return {
     name: "OAuth clients",
     keys: 24,
-    // Its creation is a change too.
+    // The platform's limit minus one, because the creation counts as a change.
     writesMax: CLIENT_CHANGES_PER_DAY_MAX - 1,
     field: "client_name",
     async create(_index, first) {

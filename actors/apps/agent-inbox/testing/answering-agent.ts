@@ -12,7 +12,7 @@ const ROUNDS_MAX = 4;
 const IDLE_MS = 60_000;
 
 export interface AnsweringAgent {
-  /** The status that it answers. */
+  /** Returns the status with which the agent answers a delivery. */
   answer(key: string, delivery: AgentDelivery): number | Promise<number>;
   /** Returns the agent's answer to an `invoke`. */
   invoke?(key: string): Promise<string>;

@@ -8,7 +8,9 @@ import { APP_REQUEST_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 
-/** A larger body is stored as a blob, because base64 in JSON takes a third more. */
+/**
+ * Limit of a body inside a message. A larger body is stored as a blob. As base64 in JSON, a body takes a third more.
+ */
 export const APP_BODY_INLINE_BYTES_MAX = 600_000;
 /** A blob with a body expires after this many seconds. By then no attempt of its call is running. */
 const APP_BODY_KEPT_S = 600;

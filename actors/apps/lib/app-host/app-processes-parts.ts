@@ -23,8 +23,8 @@ export interface AppProcessesParts {
   program: ProcessProgram;
   users: AppUsers;
   /**
-   * The parent folder of all process folders, on a file system in memory if there is one. The app processes create
-   * and remove it.
+   * The parent folder of all process folders, on a file system in memory if there is one. AppProcesses creates it
+   * again if it is missing, and removes it at the end.
    */
   folder: ProcessFolder;
   /** Defaults to APP_PROCESSES_MAX. */

@@ -353,7 +353,7 @@ export class AppProcesses {
     this.#release(slot.key);
   }
 
-  /** Releases the data that this host holds for an app without processes here. */
+  /** Releases the data that this host holds for the app, unless a process of the app exists here. */
   #release(key: string): void {
     for (const slot of this.#all) if (slot.key === key) return;
     this.#users.release(key);

@@ -15,7 +15,7 @@ interface FollowedAppsParts {
 }
 
 interface Kept {
-  /** Number of the newest request. */
+  /** The newest request for the serving version. */
   serving: Promise<ServingApp>;
   askedAt: number;
 }

@@ -46,7 +46,7 @@ import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { AppFetch } from "./app-fetch.ts";
 import { checkBound } from "./check-bound.ts";
 
-/** Limit of a payload as text. */
+/** Limit of the payload of an outgoing webhook in UTF-8. */
 const OUTGOING_PAYLOAD_BYTES_MAX = 1_000_000;
 
 /** Limit of the concurrent fetches and calls of one process. Further operations wait. */
@@ -66,7 +66,7 @@ interface OperationsParts {
   limits: AgentLimits;
 }
 
-/** The address is that of the agent that requested the operation; without one, the app's entry requested it. */
+/** The code that requested an operation: the agent with this address, or without an address the app's entry. */
 interface Asker {
   config: AppConfig;
   app: string;
@@ -121,7 +121,7 @@ export class Operations {
         arriving.checkRoom();
         const { ending } = process;
         const isCall = wanted.type === "agent.request" || wanted.type === "agent.invoke";
-        // A call has a deadline of its own.
+        // A call to an agent has a deadline of its own.
         const signal = isCall
           ? ending
           : AbortSignal.any([AbortSignal.timeout(APP_OPERATION_MS_MAX), ending]);
@@ -132,7 +132,8 @@ export class Operations {
           ...{ process, address, signal, comes },
         });
       };
-      // Reading a part waits for another app's code, so it does not count toward the limit of concurrent operations.
+      // Reading a part waits for the code of another agent, so it does not count toward the limit of concurrent
+      // operations.
       const result = await (wanted.type === "read" ? perform() : turnstile.run(perform));
       // Bytes of the result that `comes` did not count are counted now.
       const uncounted = Math.max(0, weightOf(result) - arrivingBytes);

@@ -1,6 +1,6 @@
 /**
- * The folders of app processes: in memory if there is such a file system, and removed soon after their host has
- * ended.
+ * The folders of app processes: in memory if there is such a file system. A host removes its own folder when it
+ * stops, and the folders of killed hosts when it starts.
  */
 
 import { randomBytes } from "node:crypto";

@@ -1,10 +1,13 @@
 /** Counts the growing pause before an app may start again after its process crashed or did not start. */
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
-/** First pause between starts of a process that crashes. Pauses double up to APP_RESTART_MS_MAX. */
+/**
+ * Half of the first pause. An app starts again without a pause after its first crash, and after a pause of twice this
+ * time after the second. Pauses double up to APP_RESTART_MS_MAX.
+ */
 export const APP_RESTART_MS = 50;
 const APP_RESTART_MS_MAX = 5_000;
-/** A process that ran this long counts as stable. */
+/** An app counts as stable if no start or process failed for this time after the last pause. */
 const APP_STABLE_MS = 30_000;
 
 interface Restart {

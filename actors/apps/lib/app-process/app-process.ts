@@ -1,4 +1,4 @@
-/** One process that runs an app's code. Its host starts it, exchanges messages with it and ends it. Callers are notified when it ends. */
+/** A process that runs an app's code: its host starts it, exchanges messages with it, and is notified of its end. */
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -41,7 +41,7 @@ export interface AppProcessParts {
   streams: Pick<HostStreams, "heard" | "ofEntry">;
   /** Limit of the agents that may be open at the same time. It is as large as the limit of open files allows. */
   agentsMax?: number | undefined;
-  /** Receives the lines that the app prints and the reason of its end. */
+  /** Receives the lines that the app prints, and the reason if the process does not start. */
   log(line: { level: "debug" | "info" | "warn" | "error"; text: string; agent?: string }): void;
 }
 
@@ -75,7 +75,7 @@ export class AppProcess {
   #numbers = 0;
   readonly #entryWait = new EntryWait(() => this.#parts.clock.monotonic());
 
-  /** Resolves when it is ready. Rejects with `app_broken` (the bundle does not start) or `unavailable`. */
+  /** Resolves when the process is ready. Rejects with `app_broken` (bundle does not start) or `unavailable`. */
   static async start(parts: AppProcessParts, start: ProcessStart): Promise<AppProcess> {
     const { folder, user } = parts;
     const files = await writeProcessFiles(folder, start.bundle, user);
@@ -113,7 +113,7 @@ export class AppProcess {
     return this.#isEnded || this.#child.killed;
   }
 
-  /** Number of agents and entries that are open, under way, or kept by `waitUntil`. */
+  /** Number of agents that are open or being opened, plus the entry's turns, open streams and `waitUntil` work. */
   get users(): number {
     const ofEntry = this.#entryWait.users + this.#parts.streams.ofEntry(this);
     return this.#agents.size + this.#entries.size + ofEntry;
@@ -124,12 +124,12 @@ export class AppProcess {
     return this.#ended.promise;
   }
 
-  /** Aborts when it ends. */
+  /** Aborts when the process ends. */
   get ending(): AbortSignal {
     return this.#ending.signal;
   }
 
-  /** Opens an agent from its log, under a number of this process. Rejects with ActorError or ProcessEnded. */
+  /** Opens an agent from its log and returns its number in this process. Rejects with ActorError or ProcessEnded. */
   async openAgent(
     { key, address }: { key: string; address: AgentAddress },
     log: { image: Uint8Array | undefined; records: Uint8Array[]; lastCommit: number },
@@ -154,7 +154,7 @@ export class AppProcess {
     }
   }
 
-  /** Every agent holds open files. An idle one is closed; its next message opens it again. */
+  /** Closes an idle agent at `agentsMax`, because agents hold open files. The agent's next message opens it again. */
   #makeRoom(): void {
     const { agentsMax = Number.POSITIVE_INFINITY } = this.#parts;
     if (this.#agents.size < agentsMax) return;
@@ -168,14 +168,14 @@ export class AppProcess {
     this.send({ type: "close", agent });
   }
 
-  /** Begins a turn of an agent. Its number marks its messages; later turns can follow it. Throws `busy`. */
+  /** Begins an agent's turn. Returns its number, which its messages carry and later turns can name. Throws `busy`. */
   turn(wanted: Omit<ToProcess & { type: "turn" }, "type" | "turn">): number {
     const turn = ++this.#numbers;
     this.#begin({ type: "turn", turn, ...wanted });
     return turn;
   }
 
-  /** Begins a turn of the default export. The listener gets its messages until `forgetEntry`. Throws `busy`. */
+  /** Begins a turn of the default export. `listener` gets the turn's messages until `forgetEntry`. Throws `busy`. */
   entry(
     wanted: Pick<Extract<ToProcess, { type: "entry" }>, "request" | "isUpgrade">,
     listener: ProcessListener,
@@ -206,7 +206,7 @@ export class AppProcess {
     this.send(message, () => this.arriving.remove(bytes));
   }
 
-  /** Kills the process. After that only the log lines of its output are used. */
+  /** Kills the process. After that, all its messages except log lines are ignored. */
   kill(reason: string): void {
     this.#reason ??= reason;
     this.#child.kill("SIGKILL");

@@ -14,7 +14,8 @@ import {
 } from "../../../../schemas/apps/limits.ts";
 
 /**
- * Reports that the process sent an unreadable request, for example because app code passed a value that is not text.
+ * Reports that the process requested an operation with invalid fields, for example because app code passed a value
+ * that is not text.
  */
 export interface Misasked {
   type: "misasked";

@@ -3,10 +3,15 @@ import { readFileSync } from "node:fs";
 
 /** Open files of one agent: its database and the write-ahead file. */
 export const APP_AGENT_FILES = 2;
-/** Open files of a process without those of its agents: some 30 of Node, and APP_WAL_FILES_MAX. */
+/**
+ * Limit of the open files of a process without those of its agents: some 30 of Node, APP_WAL_FILES_MAX, and a margin.
+ */
 export const APP_PROCESS_FILES = 160;
 
-/** A process has the limit of its host. Where there is no /proc, the smallest that systems set is assumed. */
+/**
+ * Returns how many agents a process may have open. A process has the same limit of open files as its host. Without
+ * /proc, the smallest usual limit is assumed.
+ */
 export function agentsByOpenFiles(files = openFilesMax()): number {
   return Math.max(1, Math.floor((files - APP_PROCESS_FILES) / APP_AGENT_FILES));
 }

@@ -1,7 +1,10 @@
 /** The error of turns whose process ended while they ran. */
 import { APP_HEAP_MB_MAX } from "../../../../schemas/apps/limits.ts";
 
-/** The process crashed or was killed at a limit. Its running turns are attempted again in another process. */
+/**
+ * The process crashed or was killed at a limit. Its running turns are attempted again in another process, unless they
+ * are the likely cause.
+ */
 export class ProcessEnded extends Error {
   /** The limit of time or memory at which the process was killed. The same work would reach the limit again. */
   readonly bound: string | undefined;

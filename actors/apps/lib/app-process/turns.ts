@@ -1,4 +1,7 @@
-/** The running turns of a process, by number. Each ends with a result from the process or at its time limit. */
+/**
+ * The running turns of one agent or of one request to the entry, by number. Each ends with a result from the process
+ * or at its time limit.
+ */
 
 import type { TurnResult } from "../../../../schemas/apps/app-process.ts";
 import { AGENT_TURN_MS_MAX, AGENT_TURNS_MAX } from "../../../../schemas/apps/limits.ts";

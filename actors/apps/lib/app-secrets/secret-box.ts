@@ -8,7 +8,7 @@ interface SealedFor {
   name: string;
 }
 
-/** The key has changed. Only the operator can fix that. */
+/** No key here opens a sealed value, or a given key is invalid. Usually only the operator can fix that. */
 export class SecretKeyError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -50,7 +50,9 @@ export class SecretBox {
     return `v1.${id}.${Buffer.concat([sealed, cipher.getAuthTag()]).toString("base64url")}`;
   }
 
-  /** Opens a sealed value. Throws SecretKeyError if no key opens it or it was sealed for another place. */
+  /**
+   * Opens a sealed value. Throws SecretKeyError if no key opens it or it was sealed for another account, app or name.
+   */
   open(sealed: string, sealedFor: SealedFor): string {
     const [, id = "", text = ""] = SEALED.exec(sealed) ?? [];
     const cannot = `Cannot open secret ${sealedFor.name} of app ${sealedFor.app}`;

@@ -41,7 +41,7 @@ export function recentId(id: string): RecentId {
   return { hash, part: (bytes.at(-1) ?? 0) % PARTS };
 }
 
-/** Returns the number that was stored with this id, if that was less than `keptMs` ago. */
+/** Returns the number that was stored with this id, if that was less than `keptMs` ago. Ages count in whole days. */
 export function recall(
   { rows, days, now, keptMs }: { rows: Rows; days: Days; now: number; keptMs: number },
   { hash, part }: RecentId,
@@ -73,7 +73,7 @@ export function remember(
   return { rows: { [row]: { row: "ids", ids } }, days: [...others, { day, count }] };
 }
 
-/** Deletes the rows of expired days, and of the oldest days while there are too many ids. */
+/** Deletes the rows of expired days, and of the oldest days (never the last day) while there are too many ids. */
 export function forgetOld(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
   { keptMs, idsMax }: { keptMs: number; idsMax: number },

@@ -234,7 +234,7 @@ export class MemoryHost {
     return this.#ask((turn) => ({ type: "turn", agent: open.number, turn, ...asked }));
   }
 
-  /** Deliveries that came together, each behind the one before; by id and path. */
+  /** Sends deliveries, given by id and path, at the same time. Each one follows the previous one. */
   async deliver(key: string, deliveries: readonly (readonly [id: string, path: string])[]) {
     const open = this.#openAgent(key);
     await open.opened;

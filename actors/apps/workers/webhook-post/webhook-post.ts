@@ -32,7 +32,7 @@ import { defineWorker, type TaskContext } from "../../../runtime/workers/define-
 import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box.ts";
 import { webhookHeaders } from "./webhook-headers.ts";
 
-/** Time limit from the first sent byte to the end of the response. */
+/** Time limit of a request, including the connection, until the end of the response. */
 const OUTGOING_TIMEOUT_MS = 15_000;
 export const OUTGOING_ANSWER_BYTES_MAX = 64 * 1024;
 /** Limit of the concurrent webhooks of one worker, which mostly wait. */
@@ -74,7 +74,7 @@ export function webhookPostWorker(parts: WebhookPostParts) {
         const outcome = { at: parts.clock.now(), durationMs: 0, error: shortened(error.message) };
         return [envelope(outgoingWebhook, key, "tried", { number, attempt, outcome })];
       },
-      // The rest expires by itself.
+      // Remaining event bodies expire. Remaining payloads of webhooks are deleted with their app.
       purge: () => [],
     },
   });

@@ -10,7 +10,10 @@ import { pageOf } from "../state/pages.ts";
 import { admit, type Lane } from "./frontier.ts";
 import { sitemapsAreAwaited } from "./sitemaps.ts";
 
-/** Characters of addresses in one row of the backlog, and the rows of one lane. */
+/**
+ * A backlog row takes addresses until they have this many characters. The second number is the maximum rows of a
+ * lane.
+ */
 export const BACKLOG_ROW_CHARS_MAX = 50_000;
 export const BACKLOG_ROWS_MAX = 1_000;
 /**
@@ -18,7 +21,7 @@ export const BACKLOG_ROWS_MAX = 1_000;
  * rows can replace it.
  */
 export const BACKLOG_SPARE_ROWS_MAX = 16;
-/** Rows of links that wait for sitemaps. Past it the links no longer wait. */
+/** When a lane has this many rows, its addresses no longer wait for the start URL or for sitemaps. */
 export const BACKLOG_HELD_ROWS_MAX = 64;
 
 type FoundList = readonly DeepReadonly<Found>[];
@@ -40,7 +43,7 @@ export function admitFromBacklog(draft: JobDraft): void {
   }
 }
 
-/** Sends the job a message if the backlog has more to examine. */
+/** Makes the job send itself one message if a lane of the backlog may be examined further now. */
 export function askForMore(draft: JobDraft): void {
   const { backlog } = draft.state;
   if (backlog.asked || !LANES.some((lane) => isReady(draft, lane))) return;
@@ -96,7 +99,7 @@ const isReady = (draft: JobDraft, lane: Lane) =>
 
 /**
  * Whether the addresses of a lane must wait. Pages wait for the response to the start URL, which decides the home of
- * the crawl. Links also wait for the pages of sitemaps, up to BACKLOG_HELD_ROWS_MAX rows.
+ * the crawl. Links also wait for the pages of sitemaps. A lane with BACKLOG_HELD_ROWS_MAX rows no longer waits.
  */
 function isHeld(draft: JobDraft, lane: Lane): boolean {
   if (lane === "files" || backlogRows(draft, lane) >= BACKLOG_HELD_ROWS_MAX) return false;

@@ -33,7 +33,10 @@ export function admitStart(draft: JobDraft, url: string): void {
   addAndQueue(draft, { url, depth: 0 });
 }
 
-/** Fetches a page that was skipped for its depth alone and is found nearer to the start. */
+/**
+ * Queues a page that was skipped only for its depth and is now found nearer to the start, if the page limit admits
+ * it.
+ */
 export function foundNearer(draft: JobDraft, index: number, depth: number): void {
   if (!pageOf(draft, index).tooDeep || draft.pagesLeft <= 0) return;
   unskip(draft, index, depth);

@@ -68,7 +68,7 @@ export function queuedSitemaps(draft: JobDraft): Map<string, { number: number; r
   return byHost;
 }
 
-/** Whether sitemaps may still bring addresses. */
+/** Whether the job still waits for a robots.txt or a sitemap that may add addresses. */
 export function sitemapsAreAwaited(draft: JobDraft): boolean {
   if (draft.plan.plan.source === "links") return false;
   const { homes, sitemaps } = draft.state;
@@ -85,8 +85,8 @@ function someWait({ state: { sitemaps, backlog } }: JobDraft): boolean {
 }
 
 /**
- * Adds the address /sitemap.xml of each home. It waits until the sitemaps that robots.txt names are read, so that its
- * pages come later among the records.
+ * Adds the sitemap /sitemap.xml of each home origin, when all sitemaps that other files name are read. So the pages
+ * of these guessed sitemaps come later among the records.
  */
 function guessSitemaps(draft: JobDraft): void {
   const { homes, sitemaps } = draft.state;
@@ -111,8 +111,8 @@ export function closeSitemap(draft: JobDraft, number: number): void {
 }
 
 /**
- * Requeues a sitemap after a failed or lost request. `failed` counts as a failed attempt; after CRAWL_TRIES_MAX of
- * them the job stops trying.
+ * Requeues a sitemap after a failed or lost request. `failed` is the reason of a failed attempt; a lost request has
+ * none. After CRAWL_TRIES_MAX failed attempts the job stops trying.
  */
 export function retrySitemap(draft: JobDraft, number: number, failed: string | undefined): void {
   const row = sitemapOf(draft, number);

@@ -8,11 +8,10 @@ import { crawlUrlKey } from "../../lib/scope/crawl-url.ts";
 import type { JobDraft } from "./job-draft.ts";
 
 /**
- * Pages of the limit for each row of known addresses.
- *
- * Each new address rewrites one row. A row for 16 pages has 300 bytes. It has 6 kB if the job skips the maximum number
- * of addresses and every page redirects ten times. With fewer pages in a row, the addresses of one message would
- * rewrite more rows, and a takeover would read more rows.
+ * The job gets one row of known addresses for this number of pages of its page limit. Each new address rewrites one
+ * row. A row for 16 pages has 300 bytes. Such a row has 6 kB if the job skips the maximum number of addresses and
+ * every page redirects ten times. With fewer pages per row, the addresses of one message would rewrite more rows, and
+ * a takeover would read more rows.
  */
 export const KNOWN_PER_ROW = 16;
 /** Lowest number of rows of known addresses. */

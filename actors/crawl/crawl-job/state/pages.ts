@@ -12,7 +12,10 @@ export const RECORDS_SPARE_MIN = 1_000;
 type Page = DeepReadonly<PageRow>;
 type FinalStatus = Extract<RecordStatus, "completed" | "errored" | "disallowed" | "skipped">;
 
-/** `q` is an unsettled record: queued, or cancelled once the job has ended. */
+/**
+ * The letter of each status. An unsettled record has `q`: it is queued, or after the end of the job cancelled or
+ * disallowed.
+ */
 export const LETTERS = {
   completed: "c",
   errored: "e",
@@ -44,7 +47,10 @@ export function addPage(draft: JobDraft, page: { url: string; depth: number }): 
   return index;
 }
 
-/** Adds a record for an address that is never fetched, if there are not too many. Returns its index if it has one. */
+/**
+ * Counts a skipped address, and adds a record for it unless too many are kept. Returns the record's index if it was
+ * added.
+ */
 export function addSkipped(
   draft: JobDraft,
   page: Pick<Page, "url" | "depth" | "reason" | "tooDeep">,

@@ -221,7 +221,7 @@ class StandIn implements AsyncDisposable {
   readonly places = new Semaphore(1);
   readonly signal = new AbortController().signal;
   momentAt: number;
-  /** Suspension at each read of the clock. */
+  /** Time for which the process is suspended before and after each read of the clock. */
   heldUpMs = { before: 0, after: 0 };
   readonly #wayMs: readonly number[];
   readonly #clockId: string | undefined;

@@ -59,7 +59,10 @@ export interface DepartureParts extends Pick<BeginParts, "call" | "clock" | "sig
 }
 
 export interface Left {
-  /** The request was not the first of the turn. */
+  /**
+   * The same address was requested before in this entry of the turn, for example because the browser repeats the
+   * request.
+   */
   again: boolean;
   /** Upper bound of the time between the start time and the departure, in milliseconds. */
   lateMs: number;
@@ -138,7 +141,10 @@ export async function inTime<T>(
   }
 }
 
-/** Resolves when the request must leave, on an open connection. Rejects if it must not leave. */
+/**
+ * Waits for the start time, then marks the request as leaving. The caller must have an open connection and send the
+ * request at once. Rejects if the request must not leave.
+ */
 export async function start({ due, onStarting, signal }: Departure): Promise<void> {
   await due();
   onStarting();

@@ -20,13 +20,13 @@ import { BrowserPage, PAGE_RESET_MS } from "./browser-page.ts";
 import { BrowserPageLoader } from "./browser-page-loader.ts";
 
 const CHUNK = Buffer.alloc(64 * 1024, "x");
-/** Bytes that response heads and other pages add to the transferred bytes, at most. */
+/** Maximum bytes that response heads and other pages add to the transferred bytes. */
 const MARGIN_BYTES = 2_000_000;
 /** Bytes of the stream that may be sent for each other page that is loaded. */
 const STEP_BYTES = 20_000_000;
 /** Longest load of a small page. */
 const SOON_MS = 4_000;
-/** Bytes that a socket buffers unread. */
+/** Maximum bytes that a socket buffers unread. */
 const UNREAD_BYTES_MAX = 16_000_000;
 
 describe("the browser context of a crawl", function () {

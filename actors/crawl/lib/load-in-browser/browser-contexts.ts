@@ -62,7 +62,7 @@ export class BrowserContexts {
   readonly #parts: BrowserContextsParts;
   readonly #limits: ContextLimits;
   #open: Promise<OpenContext> | undefined;
-  /** Cookies of the context before; at first those of the request. */
+  /** Cookies of the previous context. Undefined before the first context, which gets the cookies of the request. */
   #cookies: Promise<Cookies | undefined> = Promise.resolve(undefined);
   #idling = new AbortController();
   readonly #closing = new AbortController();
@@ -149,7 +149,10 @@ export class BrowserContexts {
     }
   }
 
-  /** Ends a page that began, and resets it for reuse. */
+  /**
+   * Resets a page for reuse when its load has ended. After the last load, releases a retired context or retires an
+   * idle one.
+   */
   async done(open: OpenContext, page: BrowserPage | undefined): Promise<void> {
     const isUsable = (await page?.reset()) ?? false;
     open.loading -= 1;
@@ -189,7 +192,7 @@ export class BrowserContexts {
   }
 }
 
-/** Whether overlapping pages have transferred many bytes. The count ends when no page is loading. */
+/** Whether overlapping pages have transferred many bytes. While no page is loading, the bytes do not count. */
 function hasMovedMuch({ context, loading }: OpenContext): boolean {
   const { received, sent } = context.egress.bytes;
   return loading > 0 && received + sent >= CRAWL_CONTEXT_BYTES_MAX;

@@ -1,7 +1,7 @@
 /**
  * Loads the pages of one job in a browser, in one context with a few reusable pages. Images and fonts are not
  * blocked, because scripts measure them and react to their failures. A page is stopped when its HTML is read, so the
- * browser fetches few of them: of a page with 40 images it fetched 7, in 10 of the page's 60 ms. With
+ * browser fetches few images and fonts. Of 40 images it fetched 7, in 10 of the page's 60 ms. With
  * `rejectResourceTypes` a crawl can avoid these requests too.
  */
 
@@ -42,7 +42,7 @@ export interface BrowserPageLoaderParts {
   clock: Clock;
   request: CrawlRequest;
   limits?: Partial<ContextLimits>;
-  /** Semaphore for pages that need a browser of their own; by default the loader has one. */
+  /** Semaphore for pages that need a browser of their own; by default the loader loads one such page at a time. */
   apart?: Semaphore;
 }
 

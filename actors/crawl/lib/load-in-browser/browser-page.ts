@@ -289,7 +289,7 @@ function leftItself(): ActorError {
   return new ActorError("page_navigated_away", "Cannot read the page: it navigated away meanwhile");
 }
 
-/** Returns the page's fault; undefined for other faults. */
+/** Returns the error as a failure of the page; undefined if it is a fault of this platform. */
 function refusalOf(error: unknown, { page }: ContextPage): ActorError | undefined {
   if (error instanceof ActorError) return error;
   if (error instanceof BrowserDiedError) return new ActorError("browser_crashed", error.message);

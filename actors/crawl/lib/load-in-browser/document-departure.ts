@@ -89,8 +89,8 @@ export class DocumentDeparture implements Disposable {
   }
 
   /**
-   * Records that a response has arrived. If no request was seen, either a cache has answered, or the request has left
-   * by now.
+   * Records that a response has arrived. If no departure was seen, reports one: the request has left by now, or a
+   * cache has answered.
    */
   arrived(): void {
     this.#letGo();
@@ -107,7 +107,7 @@ export class DocumentDeparture implements Disposable {
     this.#letGo();
   }
 
-  /** Forbids further requests. The caller disposes of this when the browser has stopped. */
+  /** Forbids further requests. When the browser has stopped, the caller disposes of this object. */
   end(): void {
     this.#hasEnded = true;
     this.#mark?.[Symbol.dispose]();

@@ -239,7 +239,7 @@ function withoutFragment(url: string): string {
   return hash < 0 ? url : url.slice(0, hash);
 }
 
-/** Returns all header fields with ours; undefined where nothing changes. */
+/** Returns the given header fields and those of ours that they lack; undefined if they lack none. */
 function headersOf(
   given: Readonly<Record<string, string>>,
   ours: Readonly<Record<string, string>>,
@@ -250,7 +250,7 @@ function headersOf(
   return [...Object.entries(given), ...added].map(([name, value]) => ({ name, value }));
 }
 
-/** Appends a field. Browsers accept some values that `Headers` does not. */
+/** Appends a field, unless `Headers` rejects its value. Browsers accept some such values. */
 function appendTo(headers: Headers, name: string, value: string): void {
   try {
     headers.append(name, Buffer.from(value).toString("latin1"));

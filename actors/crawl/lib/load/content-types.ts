@@ -7,8 +7,8 @@ const HTML = new Set(["text/html", "application/xhtml+xml"]);
 export type DocumentForm = "html" | "text" | "other";
 
 /**
- * Returns the form of a document. Without a type it counts as HTML, as browsers mostly find; `looksBinary` checks its
- * bytes.
+ * Returns the form of a document. A document without a type counts as HTML, because browsers mostly find HTML in it;
+ * `looksBinary` checks its bytes.
  */
 export function documentForm(contentType: string | null | undefined): DocumentForm {
   const [type = ""] = (contentType ?? "").toLowerCase().split(";");

@@ -31,7 +31,7 @@ export class CrawlHeaders {
       modifiedSince === undefined ? undefined : new Date(modifiedSince * 1_000).toUTCString();
   }
 
-  /** Returns the fields of a page request. It is conditional where the crawl wants only changed pages. */
+  /** Returns the fields of a page request. With `modifiedSince` the request is conditional. */
   forPage(address: string, now: number): Record<string, string> {
     const headers = this.forFile(address, now);
     if (this.#since !== undefined) headers["if-modified-since"] ??= this.#since;

@@ -10,7 +10,7 @@ export function lastModifiedAt(headers: Headers): number | undefined {
   return Number.isFinite(time) && time >= 0 ? time : undefined;
 }
 
-/** Whether the page is older than wanted, so that it gets no record. */
+/** Whether the page was last modified before `modifiedSince`, so that it is skipped. */
 export function isOlder(
   page: { status: number; lastModifiedAt: number | undefined },
   { modifiedSince }: Pick<Wanted, "modifiedSince">,

@@ -9,7 +9,7 @@ export interface PageLoad extends Departure {
   isStart: boolean;
   /** The page needs a browser of its own. */
   isAlone: boolean;
-  /** Latest begin, by the monotonic clock. A load that cannot begin by then fails with NotMade. */
+  /** Latest begin, in monotonic clock time. A load in a browser that cannot begin by then fails with NotMade. */
   startBy: number;
   /**
    * The loader awaits this once before it holds more than LARGE_BODY_BYTES. Resolves when there is a place for a
@@ -36,7 +36,7 @@ export type PageAnswer =
       browserMs: number;
     }
   | { kind: "redirect"; to: string; status: number; browserMs: number }
-  /** A 304, or a document without links whose Last-Modified is before `modifiedSince`. */
+  /** A 304, or a document whose links are not followed and whose Last-Modified is before `modifiedSince`. */
   | { kind: "unmodified"; status: number; lastModifiedAt: number | undefined; browserMs: number }
   /** A document that a crawl cannot keep: a picture, an archive, a PDF. `reason` says why it is not text. */
   | {
@@ -67,7 +67,7 @@ export interface PageLoader {
   close(): Promise<void>;
 }
 
-/** Opens a loader for a job. It is kept for a while between the job's turns. */
+/** Opens a loader for a job. The worker keeps the loader for a while between the job's turns. */
 export type OpenPageLoader = (
   job: { account: string; job: string },
   request: CrawlRequest,

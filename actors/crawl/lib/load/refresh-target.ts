@@ -29,7 +29,7 @@ export function refreshTarget(
   return href.length > CRAWL_URL_CHARS_MAX || href === withoutFragment(url) ? undefined : href;
 }
 
-/** Returns the target of a response by its status and header fields. */
+/** Returns the redirect target of a response, from its status and its header fields Location and Refresh. */
 export function pageRedirect(
   from: string,
   status: number,

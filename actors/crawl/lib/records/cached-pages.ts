@@ -1,11 +1,13 @@
-/** Finds the pages of a turn of which the account has a recent copy that robots.txt still allows. */
+/**
+ * Finds the pages of a turn of which the account has a recent copy, and separates those that robots.txt now forbids.
+ */
 import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import type { TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import type { PageVerdict } from "../../../../schemas/crawl/site.ts";
 import type { CachedPage } from "./page-cache.ts";
 import type { PageOutcomes, PageRequest } from "./page-outcomes.ts";
 
-/** Cache lookups of one turn at once. Each is a round trip to the bus. */
+/** Maximum concurrent cache lookups of one turn. Each is a round trip to the bus. */
 const CACHE_LOOKS_AT_ONCE = 16;
 
 interface CachedPagesParts {

@@ -19,7 +19,7 @@ describe("HeldJobs", () => {
   let bus: BusActors;
   let blobs: BlobStore;
   let reads: string[];
-  /** The questions for keys. Their answer is the sealed text without its first word. */
+  /** Inputs of the calls that open keys. The reply to a call is the sealed text without its first word. */
   let asked: { account: string; job: string; sealed: string }[];
   let isKeyAway: boolean;
   let opened: string[];

@@ -8,10 +8,10 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { OpenPageLoader, PageLoader } from "../load/page-loader.ts";
 
-/** Jobs that a worker keeps, and for how long after their last turn. */
+/** Maximum number of jobs that a worker keeps, and how long it keeps a job after its last turn. Jobs in use stay. */
 export const JOBS_KEPT_MAX = 64;
 export const JOB_KEPT_MS = 30_000;
-/** Bytes of their requests, past which unused jobs are evicted: a dozen of the largest. */
+/** Maximum bytes of the kept jobs' requests: a dozen of the largest. Past it unused jobs are evicted. */
 export const JOBS_KEPT_BYTES_MAX = 12 * CRAWL_REQUEST_BYTES_MAX;
 
 export interface HeldJobsParts {
@@ -57,7 +57,7 @@ interface Kept extends JobName {
 
 export class HeldJobs {
   readonly #parts: HeldJobsParts;
-  /** Jobs by name, the longest unused first. */
+  /** Jobs by name, the least recently used first. */
   readonly #kept = new Map<string, Kept>();
   readonly #closed = new AbortController();
   #sweeping = false;
@@ -154,7 +154,10 @@ export class HeldJobs {
     return ended;
   }
 
-  /** Evicts unused jobs: expired ones, and the longest unused of too many or too large ones. */
+  /**
+   * Evicts unused jobs: those that are kept long enough, and the least recently used ones past the limits of jobs and
+   * bytes.
+   */
   #sweep(jobsMax: number): void {
     const { clock, keptMs = JOB_KEPT_MS } = this.#parts;
     const now = clock.monotonic();

@@ -58,8 +58,8 @@ export class PageCache {
 
 /**
  * Returns the fields of a crawl request that change the result for a page, as text. Fields that decide which pages
- * belong to the crawl are left out. The purposes are included, because they decide whether the crawl may have the
- * page.
+ * belong to the crawl are left out, and `jsonOptions`, because extracted JSON is not cached. The purposes are
+ * included, because they decide whether the crawl may have the page.
  */
 function shapeOf(account: string, request: CrawlRequest): string {
   const { limit, depth, source, options, maxAge, modifiedSince, jsonOptions, url, ...page } =

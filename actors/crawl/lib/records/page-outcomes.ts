@@ -159,7 +159,7 @@ export class PageOutcomes {
     return { kind: "fetched", index, ...record, browserMs };
   }
 
-  /** Makes the outcome of an older page, which gets no record. */
+  /** Makes the outcome of an older page: the page is skipped and keeps only its metadata and links. */
   async #older(
     { index, url, page }: { index: number; url: string; page: LoadedPage },
     signal: AbortSignal,

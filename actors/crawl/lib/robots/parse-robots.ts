@@ -12,7 +12,9 @@ import { type RobotsRecord, robotsRecords } from "./robots-lines.ts";
 import { robotsPatternOf } from "./robots-path.ts";
 import { formatRule } from "./robots-rule.ts";
 
-/** Rules with a wildcard. Each is matched against every address: 5,000 rules on 8 KiB take about 0.1 s. */
+/**
+ * Maximum number of rules with a wildcard. Each is matched against every address: 5,000 on 8 KiB take about 0.1 s.
+ */
 export const ROBOTS_WILDCARDS_MAX = 5_000;
 
 /**

@@ -23,8 +23,8 @@ export type RobotsPolicy = DeepReadonly<
 >;
 
 /**
- * Returns the policy by RFC 9309, section 2.3.1. A successful response has rules. If there is no file, everything is
- * allowed. If the site fails or is unreachable, nothing is allowed.
+ * Returns the policy by RFC 9309, section 2.3.1. A successful response has rules. After another response or too many
+ * redirects, everything is allowed. After a 429 or 5xx, or without a response, nothing is allowed.
  */
 export function robotsOutcomeOf(fetched: RobotsFetch, reader: RobotsReader): RobotsOutcome {
   if (fetched.kind === "unreachable") {

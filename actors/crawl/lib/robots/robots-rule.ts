@@ -12,7 +12,7 @@ export function formatRule({ line, allow, pattern }: RobotsRule): string {
 }
 
 export function readRule(rule: string): RobotsRule {
-  // The rule begins with its line number, where parseInt stops reading.
+  // The rule begins with its line number. `parseInt` stops reading at the sign behind it.
   const line = Number.parseInt(rule, 10);
   const sign = String(line).length;
   const pattern = rule.slice(sign + 1);

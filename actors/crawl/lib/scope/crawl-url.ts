@@ -25,7 +25,7 @@ export function crawlUrl(text: string, base?: string): CrawlUrl {
   url.password = "";
   // Encoding makes the text longer.
   if (url.href.length > CRAWL_URL_CHARS_MAX) return invalid(TOO_LONG);
-  // The host is the key of a site, which has a limit. No name in DNS is near it.
+  // The host is the key of a site, and keys have a maximum length. No name in DNS is near it.
   if (encodeKey(url.host).length > HOST_KEY_CHARS_MAX)
     return invalid("the host's name is too long");
   return { valid: true, url: url.href };

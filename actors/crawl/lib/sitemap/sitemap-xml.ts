@@ -9,7 +9,7 @@ import {
   sitemapEntry,
 } from "./sitemap-entry.ts";
 
-/** Depth of nested elements. Real files stay below 10, and each open element is in memory. */
+/** Maximum depth of nested elements. Real files stay below 10, and each open element is in memory. */
 export const SITEMAP_DEPTH_MAX = 64;
 
 /** Root elements, and the name of an entry in each form. */

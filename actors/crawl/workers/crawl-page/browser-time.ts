@@ -63,7 +63,10 @@ export class BrowserTime {
     return this.#take({ taskId: `${task.turn}.${this.#reports}`, isPart: true });
   }
 
-  /** Returns the report at the end of the turn. */
+  /**
+   * Returns the report at the end of a turn that used browser time: all unreported time of its account on this
+   * worker.
+   */
   end(): Envelope[] {
     if (!this.#isUsed) return [];
     return [this.#take({ taskId: this.#parts.turn.turn })];

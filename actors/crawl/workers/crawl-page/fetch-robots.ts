@@ -104,7 +104,9 @@ class RobotsFetch {
     this.#lastStartAt = parts.clock.monotonic() + ROBOTS_STARTS_MS_MAX;
   }
 
-  /** Follows redirects, also across authorities (RFC 9309, section 2.3.1.2). Each attempt begins anew. */
+  /**
+   * Follows redirects, also across authorities (RFC 9309, section 2.3.1.2). Each attempt begins at the first address.
+   */
   async run(): Promise<Envelope[]> {
     const { host, scheme, turn, from } = this.#task;
     const first = `${scheme}://${host}/robots.txt`;

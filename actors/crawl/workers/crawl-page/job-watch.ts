@@ -18,8 +18,8 @@ interface JobWatchParts {
 }
 
 /**
- * Resolves with a signal that aborts at the end of the job, after the job's status was read once. The watch lasts
- * until `closed` aborts. Rejects with ActorError `unavailable` if the bus or the job is unreachable.
+ * Reads the job's status once, then resolves with a signal that aborts when the job has ended. The watch lasts until
+ * `closed` aborts. Rejects with ActorError `unavailable` if the bus or the job is unreachable.
  */
 export async function watchJob(
   { live, call, clock }: JobWatchParts,

@@ -33,7 +33,7 @@ export interface JsonTaskParts {
 
 /** How long one attempt waits for a host of actors that opens the key of the request: longer than a restart takes. */
 const KEY_WAIT_MS = 60_000;
-/** Pause before the key is asked for again. */
+/** Pause before the task requests the key again. */
 const KEY_PAUSE_MS = 1_000;
 
 type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
@@ -49,7 +49,10 @@ export function jsonTask({
   hold,
   clock,
 }: JsonTaskParts): Tasks["handlers"]["json"] {
-  /** Waits while no host of actors opens the key. Otherwise a restart of the only host would cost all attempts. */
+  /**
+   * Holds the job. Retries for KEY_WAIT_MS while no host of actors opens the key. Otherwise a restart of the only
+   * actor host would cost all attempts.
+   */
   async function holdWithKey(job: JobName, signal: AbortSignal): Promise<JobOfTask> {
     const giveUpAt = clock.monotonic() + KEY_WAIT_MS;
     for (;;) {

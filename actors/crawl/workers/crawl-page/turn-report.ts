@@ -7,7 +7,10 @@ import { REPORT_BYTES_MAX, REPORT_PAGES_MAX } from "../../../../schemas/crawl/li
 import { countWork } from "../../../../schemas/meter.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 
-/** Records that are stored together are reported together. Requests wait for the report, so the time is short. */
+/**
+ * Time in which outcomes are gathered for one report, so that records that are stored together are reported together.
+ * Requests wait for the report, so the time is short.
+ */
 const REPORT_GATHER_MS = 1;
 
 interface TurnReportParts {

@@ -69,7 +69,7 @@ interface Place {
 interface Made {
   /** Pause that the host asked for. */
   awayMs: number | undefined;
-  /** Resolves when the job knows the outcome, or when the report has failed. Never rejects. */
+  /** Resolves when the outcome is sent to the job, or when the report has failed. Never rejects. */
   reported: Promise<void>;
 }
 

@@ -50,7 +50,7 @@ interface Scene {
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
   onTold?: (message: string, input: unknown) => void | Promise<void>;
-  /** Encrypts the stored request. This is how its key is opened. */
+  /** If present, the stored request is encrypted, and this function opens its key. */
   openKey?: () => Promise<string>;
 }
 

@@ -86,7 +86,7 @@ class TurnWalk {
    */
   readonly #underWay: Promise<void>[] = [];
   #stopped: { error: unknown } | undefined;
-  /** Requests whose end the site does not know yet. */
+  /** Number of requests with a time window whose end is not reported to the site yet. */
   #unfinished = 0;
   /**
    * All requests of the turn were made within their time windows, so the turn ends at the site with the last of them.
@@ -144,7 +144,10 @@ class TurnWalk {
     return failure ? { ...walked, failure } : walked;
   }
 
-  /** Reports the pages that are in the cache, and those that robots.txt forbids. Returns the remaining requests. */
+  /**
+   * Reports the pages that the cache holds, as refused if robots.txt forbids them now. Returns the remaining
+   * requests.
+   */
   async #withoutCached(): Promise<readonly TurnRequest[]> {
     const { requests } = this.#turn;
     const { signal, call } = this.#context;
@@ -313,7 +316,10 @@ class TurnWalk {
     );
   }
 
-  /** Checks the account's browser time for a page. Without it, reports that once, and nothing more is loaded. */
+  /**
+   * Returns whether the account has browser time for this page. If not, reports the page as `out_of_time`, and the
+   * turn starts no more requests.
+   */
   async #hasTime(request: TurnRequest): Promise<boolean> {
     const reason = isPage(request) ? await this.#browserTime.shortage() : undefined;
     if (reason === undefined || !isPage(request)) return true;

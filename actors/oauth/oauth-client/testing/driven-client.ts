@@ -40,7 +40,7 @@ export class DrivenClient {
   now = 1_000_000;
   state: DeepReadonly<OAuthClientState> = oauthClientActor.initial;
   rows = new Map<string, ChangeRow>();
-  /** When each reminder is due. */
+  /** The time at which each reminder is due, by the name of its message. */
   readonly due = new Map<string, number>();
   changed = false;
   forgotten = false;
@@ -54,7 +54,7 @@ export class DrivenClient {
     return client;
   }
 
-  /** One whose domain was found. */
+  /** Returns a client whose domain is verified. */
   static verified(made: Partial<ClientSettings> = {}): DrivenClient {
     const client = DrivenClient.made({ ...complete, ...made });
     client.check("found");
@@ -135,7 +135,7 @@ export class DrivenClient {
     this.report(this.ask(), outcome);
   }
 
-  /** Newest first. */
+  /** Returns the entries of the client's change log, newest first. */
   changes() {
     return this.run("listChanges", { accountId: ACCOUNT, count: 100 }).entries;
   }

@@ -95,7 +95,8 @@ export class JsonExtractor {
   }
 
   /**
-   * Queries the models in order until one answer is valid. Throws the reason of the aborted signal and nothing else.
+   * Queries the models in order until one answer is valid. Failures of the models are part of the outcome. Throws the
+   * reason of the aborted signal.
    */
   async extract(page: JsonPage, question: JsonQuestion, signal: AbortSignal): Promise<JsonOutcome> {
     const { checker, clock } = this.#parts;
@@ -148,8 +149,8 @@ export class JsonExtractor {
   }
 
   /**
-   * Queries one model. A request that failed by a temporary error is repeated once. An invalid answer is sent back to
-   * the model once, with its validation errors.
+   * Queries one model. A request that failed with a temporary HTTP status is repeated once, unless Retry-After
+   * exceeds JSON_RETRY_MS_MAX. An invalid answer is sent back to the model once, with its validation errors.
    */
   async #attempt(
     endpoint: AiEndpoint,

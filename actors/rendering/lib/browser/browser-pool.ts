@@ -99,7 +99,8 @@ export class BrowserPool implements AsyncDisposable {
 
   async #newContext(): Promise<RenderContext> {
     const started = await (this.#current ?? this.#begin());
-    // The browser may have been replaced during the wait. Its context would then be closed during the task.
+    // The browser may have been replaced during the wait. A context of the replaced browser could then be closed
+    // during the task.
     const browser = this.#present ?? started;
     if (browser.wornBy !== undefined && !this.#replacing) {
       this.#replacing = true;
@@ -152,7 +153,7 @@ export class BrowserPool implements AsyncDisposable {
     this.#closed.signal.throwIfAborted();
   }
 
-  /** Starts the next browser immediately, and does not wait for the next task. */
+  /** If the current browser died, starts the next one immediately, and does not wait for the next task. */
   #onDeath(dead: Browser): void {
     this.#browsers.delete(dead);
     this.#run(dead.close());

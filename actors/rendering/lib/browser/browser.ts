@@ -29,7 +29,7 @@ export class Browser {
   readonly #startedAt: number;
   /** When a task last began or ended. */
   #usedAt: number;
-  /** Made, and not yet closed. */
+  /** Contexts that were created and are not closed yet. */
   readonly #contexts = new Set<RenderContext>();
   readonly #closing = new Set<Promise<void>>();
   #warm: RenderContext[] = [];
@@ -39,7 +39,9 @@ export class Browser {
    * advance.
    */
   readonly #waiting: PromiseWithResolvers<RenderContext>[] = [];
-  /** Contexts, so far and at present. */
+  /**
+   * `#made` counts all contexts that this browser began to create; `#making` counts those that are being created now.
+   */
   #made = 0;
   #making = 0;
   #memoryBytes = 0;
@@ -118,7 +120,7 @@ export class Browser {
     return this.#contexts.size - this.#warm.length + this.#waiting.length;
   }
 
-  /** How long no task has used it. */
+  /** Milliseconds since a task last used the browser; 0 while a task uses it or waits for a context. */
   get idleMs(): number {
     return this.active > 0 ? 0 : this.#options.clock.monotonic() - this.#usedAt;
   }
@@ -262,7 +264,10 @@ export class Browser {
     }
   }
 
-  /** Checks periodically whether the browser responds and how much memory it uses. Otherwise kills it. */
+  /**
+   * Checks periodically whether the browser responds and how much memory it uses. Kills a browser that does not
+   * respond or uses too much memory.
+   */
   async #watch(): Promise<void> {
     const { clock, limits } = this.#options;
     for (;;) {

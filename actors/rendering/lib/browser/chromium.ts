@@ -101,7 +101,7 @@ export class Chromium {
     });
   }
 
-  /** The end of its error output. */
+  /** The last BROWSER_STDERR_CHARS characters of Chromium's error output. */
   get stderr(): string {
     return this.#stderr.trim();
   }
@@ -144,8 +144,8 @@ export class Chromium {
 }
 
 /**
- * Returns the environment variables of Chromium: of ours only PATH, no credentials, no home folder, and all temporary
- * files in the profile.
+ * Returns the environment variables of Chromium: from this process only PATH and TZ, no credentials, no home folder,
+ * and all temporary files in the profile.
  */
 function environment(profile: string): NodeJS.ProcessEnv {
   return {
@@ -161,6 +161,6 @@ function environment(profile: string): NodeJS.ProcessEnv {
   };
 }
 
-/** Whether shared memory is too small. Without it Chromium uses ordinary files. */
+/** Whether shared memory is too small for Chromium, which then uses ordinary files instead. */
 const isSharedMemorySmall = async () =>
   (await fileSystemBytes("/dev/shm")) < BROWSER_SHARED_MEMORY_BYTES_MIN;

@@ -66,7 +66,7 @@ export class ContextPage {
     return new ContextPage({ page, context, ...(await setUpPage(page, userAgent)) });
   }
 
-  /** Only `RenderContext.openPage` calls this. */
+  /** Use `prepare`, which `RenderContext.openPage` calls. */
   constructor(parts: {
     page: Page;
     session: CDPSession;
@@ -87,7 +87,7 @@ export class ContextPage {
     // An open dialog blocks the page until it is answered.
     page.on("dialog", (dialog) => {
       dialog.dismiss().catch(() => {
-        // The page went first.
+        // The page was closed first.
       });
     });
   }

@@ -15,8 +15,8 @@ export const DRAWING_SETTLE_MS = 2_000;
  */
 export const DRAWING_SAMPLE_MS = 100;
 /**
- * Maximum canvas pixels that one sample reads, which takes about 4 ms. On a page with more pixels only the first ones
- * are compared.
+ * Maximum canvas pixels that one sample reads, which takes about 4 ms. If the canvases of a page have more pixels
+ * together, only the first canvases are compared.
  */
 const DRAWING_PIXELS_MAX = 4_000_000;
 /**
@@ -52,7 +52,7 @@ export const STILL = "still";
 /** A finite animation runs. */
 export const MOVING = "moving";
 
-// For the page: what can move there.
+// Code for the page: finds the animations, canvases and large SVG images that can move.
 const DRAWINGS = `
   const isMoving = (animation) =>
     animation.playState === "running" && animation.timeline === document.timeline &&

@@ -5,13 +5,16 @@
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
- * Limit of the events of one page: a first amount, and an amount per second. 5,000 inline images cause 25,000 events;
- * a network request causes 8. Reading one event takes 20 µs, so a page can cost 1 s at first and later 4 % of the
- * time of this process.
+ * Limit of the events of one page: the initial budget, and the number that each second adds to it. 5,000 inline
+ * images cause 25,000 events; a network request causes 8. Reading one event takes 20 µs, so a page can cost 1 s at
+ * first and later 4 % of the time of this process.
  */
 export const PAGE_EVENTS_AT_ONCE_MAX = 40_000;
 export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;
-/** An event counts once more for each of these bytes, because reading them takes as long again. */
+/**
+ * An event counts once more for each block of this size in it, because reading such a block takes as long as one more
+ * event.
+ */
 export const PAGE_EVENT_BYTES = 8 * 1024;
 /**
  * A frame of another site or a worker counts as this many events, because thousands of them delay the browser for
@@ -48,7 +51,7 @@ interface Budget {
   left: number;
   countedAt: number;
   used: number;
-  /** Called once, when it is spent. */
+  /** Called once, when the context has exceeded its budget. */
   spent: () => void;
   isSpent: boolean;
   /** A listener receives the page's console messages. */
@@ -95,7 +98,7 @@ export class EventBudgets {
     if (budget !== undefined) budget.isHeard = true;
   }
 
-  /** When the context is gone. */
+  /** Removes the budget of a context that was closed. */
   close(contextId: string): void {
     for (const session of this.#contexts.get(contextId)?.sessions ?? [])
       this.#contextOfSession.delete(session);

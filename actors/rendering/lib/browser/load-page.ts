@@ -32,9 +32,9 @@ const NO_GOTO_OPTIONS: NonNullable<PageRequest["gotoOptions"]> = {
 };
 
 /**
- * Returns the watch over the main document. Dispose of it after use, and call its `check` before the page is used,
- * because a page may navigate again. With `bestAttempt` a wait that times out is no failure. A document that cannot
- * be loaded is always a failure.
+ * Loads the page and returns the watch over its main document. Dispose of the watch after use, and call its `check`
+ * before the page is used, because a page may navigate again. With `bestAttempt` a wait that times out is no failure.
+ * A document that cannot be loaded is always a failure.
  */
 export async function loadPage(
   context: Pick<RenderContext, "page" | "frameId" | "egress" | "evaluate">,
@@ -68,7 +68,7 @@ export async function loadPage(
     await clock.wait(parameters.waitForTimeout, signal);
     signal.throwIfAborted();
   }
-  // From here on its caller watches.
+  // From here on the caller must dispose of the watch.
   watching.move();
   return document;
 

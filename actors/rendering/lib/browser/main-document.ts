@@ -89,7 +89,7 @@ export class MainDocument implements Disposable {
     return navigationError(netError, url, this.#egress.failureOf(url));
   }
 
-  /** Throws if the page shows an error page instead of the document. */
+  /** Throws if the page shows an error page of the browser or of the proxy instead of the document. */
   check(): void {
     const shown = this.#page.url();
     if (shown.startsWith(ERROR_PAGE)) {

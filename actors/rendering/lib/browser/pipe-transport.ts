@@ -57,7 +57,7 @@ export class PipeTransport implements ConnectionTransport {
     this.#toBrowser.write(`${quietened(message)}\0`);
   }
 
-  /** Resolves when the browser has read all messages sent to it, or when the pipe has ended. */
+  /** Resolves when the pipe to the browser can take more messages, or when it has ended. */
   async drained(): Promise<void> {
     while (!this.#closed && this.#toBrowser.writableNeedDrain) {
       await new Promise<void>((resolve) => {
@@ -157,8 +157,8 @@ function beginningOf(parts: readonly Buffer[]): string {
 }
 
 /**
- * Matches commands by which puppeteer enables, for every page, events that no code here reads. Both commands have the
- * same reply.
+ * Matches commands by which puppeteer enables, for every page, events that no code here reads. They are sent as
+ * `disable` instead, which has the same reply.
  */
 const UNREAD = /^\{"method":"(Log|Performance)\.enable"/;
 

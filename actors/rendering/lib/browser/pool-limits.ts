@@ -25,7 +25,7 @@ const BROWSER_START_MS = 20_000;
 /** Delays between failed starts. Each is twice the one before, from the first to the maximum. */
 const BROWSER_RETRY_MS = 250;
 const BROWSER_RETRY_MS_MAX = 15_000;
-/** Interval between pings of a browser, and the timeout for its reply. */
+/** Interval between two pings of a browser. */
 const BROWSER_PING_MS = 5_000;
 /**
  * Timeout for closing a context. Closing takes 10 ms even if its page hangs. If it takes longer than this, the

@@ -5,9 +5,9 @@ const PAGE_BYTES = 4_096;
 const RENDERER = "--type=renderer";
 
 /**
- * Returns the memory of the whole process group in bytes. Shared pages are divided among the processes that share
- * them (PSS). If the kernel hides the PSS of a sandboxed process, only its private pages count. Undefined if there is
- * no /proc.
+ * Returns the memory of the whole process group in bytes. Shared memory is divided among the processes that share it
+ * (PSS). If the kernel hides the PSS of a sandboxed process, only its private memory counts. Undefined if there is no
+ * /proc.
  */
 export async function groupMemoryBytes(group: number): Promise<number | undefined> {
   const pids = await membersOf(group);

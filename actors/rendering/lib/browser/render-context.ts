@@ -53,7 +53,7 @@ export class RenderContext implements AsyncDisposable {
   readonly #opening = new Set<Promise<Page>>();
   readonly #pages = new WeakSet<Target>();
 
-  /** A blank page, ready to load. */
+  /** Opens a context with a blank page that is ready to load. */
   static async open(options: RenderContextOptions): Promise<RenderContext> {
     const egress = await options.openEgress();
     let context: BrowserContext | undefined;
@@ -134,8 +134,8 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * Gives the proxy's credentials to the context by its page, which must be blank. Call it if the page will fetch
-   * something. Otherwise the first request causes the same with a second page.
+   * Gives the proxy's credentials to the context by its page, which must be blank. Call this method if the page will
+   * fetch something. Otherwise the context gets the credentials by a second page, at its first request.
    */
   async authorize(): Promise<void> {
     this.#authorized ??= authorizeContext(this.page, this.egress);
@@ -144,7 +144,7 @@ export class RenderContext implements AsyncDisposable {
 
   /**
    * Gives the proxy's credentials to the context with the first document that its page loads. Until then, no other
-   * code may stop requests by `session`.
+   * code may intercept requests by `session`.
    */
   async authorizeWithDocument(): Promise<void> {
     this.#authorized ??= authorizeWithDocument(this.session, this.egress);
@@ -177,8 +177,8 @@ export class RenderContext implements AsyncDisposable {
   }
 
   /**
-   * Starts another page in the context. The count of its events is reset. The count of its bytes and its failures are
-   * reset too, unless other pages are loading in the context.
+   * Resets the context's count of events before it loads another page. Also resets its bytes and failures, unless
+   * other pages are loading in the context.
    */
   begin({ bytesMax, besideOthers }: { bytesMax: number; besideOthers: boolean }): void {
     if (!besideOthers) this.egress.begin({ bytesMax });

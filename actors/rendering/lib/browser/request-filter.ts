@@ -42,9 +42,9 @@ export function stopsRequests(parameters: FilterParameters): boolean {
 }
 
 /**
- * Call this before the page loads. The main document of the page is blocked only by `rejectRequestPattern`, because
- * the caller has named its address. Only requests that need a decision here are stopped; if the rules contain only
- * types, only requests of these types are stopped. WebSocket handshakes cannot be stopped in the browser. If
+ * Call this before the page loads. The main document is blocked only by `rejectRequestPattern`, because the caller
+ * has named its address. Only requests that need a decision here are intercepted; if the rules contain only types,
+ * only requests of these types are intercepted. WebSocket handshakes cannot be intercepted in the browser. If
  * WebSockets are refused by type, or if there is an allow list of patterns, the page gets a `WebSocket` that never
  * connects.
  */
@@ -72,7 +72,8 @@ function requestRules(parameters: FilterParameters) {
   const { authenticate, url } = parameters;
   const stopsAll = reject.length > 0 || allow !== undefined || authenticate !== undefined;
   const stub = refusedTypes.has("websocket") || allow !== undefined;
-  // Chromium does not report some types at the network level. For these types, the page itself reports the type.
+  // Chromium does not report some types at the network level. For these types, the filter uses the type that the page
+  // itself reports.
   const guessed = [...refusedTypes].some((type) => type !== "websocket" && !(type in EXACT_TYPES));
   const patterns = stopsAll || guessed ? [{}] : [...refusedTypes].flatMap(fetchPattern);
   return { refusedTypes, reject, allow, authenticate, url, stopsAll, stub, guessed, patterns };
@@ -165,7 +166,7 @@ class RequestFilter {
 
   /**
    * Whether the URL may get the credentials: only the host of the page may, not other hosts from which the page
-   * fetches. A submitted document has no host.
+   * fetches. A submitted document has no host, so with it every host may.
    */
   #mayAuthenticate(url: string): boolean {
     const page = this.#rules.url;
@@ -191,7 +192,7 @@ function matches(patterns: readonly RequestPattern[], url: string): boolean {
   return patterns.some((pattern) => pattern.test(url));
 }
 
-/** Resource types for which Chromium can stop requests without stopping requests of other types. */
+/** Resource types that Chromium can intercept without intercepting requests of other types. */
 const EXACT_TYPES: Partial<Record<string, Protocol.Network.ResourceType>> = {
   document: "Document",
   stylesheet: "Stylesheet",

@@ -2,11 +2,11 @@
 import type { CDPSession, Protocol } from "puppeteer-core";
 
 /**
- * Time that a stopped request waits until the page reports its type. Both events come from one browser, milliseconds
- * apart.
+ * Maximum time that an intercepted request waits until the page reports its type. Both events come from one browser,
+ * milliseconds apart.
  */
 const REQUEST_TYPE_MS = 300;
-/** Maximum types of requests that are kept for requests that are stopped later. */
+/** Maximum reported types that are kept for requests that are intercepted later. */
 const REQUEST_TYPES_KEPT = 1_000;
 
 /** The resource type in lower case. */

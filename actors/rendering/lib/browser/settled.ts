@@ -51,7 +51,9 @@ export async function settled(
   );
 }
 
-/** Resolves to the state at the load event; undefined if the page stalled before that event. */
+/**
+ * Resolves to the state at the load event; undefined if requests stalled before that event, or after LOAD_REST_MS.
+ */
 async function loaded(
   context: Observed,
   requests: RequestsInFlight,

@@ -3,14 +3,14 @@ import { CODE_CLASS_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { PageNode } from "./page-node.ts";
 
 /**
- * Number of parents that are searched for the language: Sphinx and Jekyll name it two levels above the code, GitLab
+ * Maximum parents that are searched for the language: Sphinx and Jekyll name it two levels above the code, GitLab
  * three.
  */
 const PARENTS_MAX = 3;
 
 /**
- * Returns the language of a `pre`, from its only `code` child, from the block itself, or from a parent. The mark
- * nearest to the text wins. The mark of a parent with several code blocks is ignored.
+ * Returns the language of a `pre`: from its first `code` element, from the `pre` itself, or from the nearest parent
+ * with a mark. The search ends at a parent that contains a page or a chapter.
  */
 export function codeLanguage(pre: PageNode): string | undefined {
   const code = pre.find((node) => node.tagName === "code");

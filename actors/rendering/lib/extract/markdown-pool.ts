@@ -13,7 +13,7 @@ import type { MarkdownOutcome } from "./markdown-thread.ts";
 
 /** Timeout of one page. 2 MB of real HTML take 1 s on a busy core. */
 export const MARKDOWN_TIMEOUT_MS = 15_000;
-/** Memory of the thread. A page of 10 MB of links needs about 500 MiB. */
+/** Memory limit of one thread. A page of 10 MB of links needs about 500 MiB. */
 const MARKDOWN_HEAP_MIB_MAX = 640;
 
 export interface MarkdownPoolOptions {

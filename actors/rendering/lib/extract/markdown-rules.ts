@@ -97,7 +97,10 @@ const isWord = (character = "") => /[\p{L}\p{N}]/u.test(character);
 const MARKED = "*";
 const isMarked = ({ nodeName }: PageNode) => nodeName in { STRONG: 0, EM: 0, DEL: 0 };
 
-/** Returns the character before an element, as far as its previous sibling shows it. */
+/**
+ * Returns the character before an element: a space if it is the first child, MARKED if emphasis ends directly before
+ * it.
+ */
 function before(node: PageNode): string {
   const { previousSibling: sibling } = node;
   if (sibling === null) return " ";

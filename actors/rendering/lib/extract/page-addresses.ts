@@ -16,8 +16,8 @@ export interface Place extends Shaping {
 }
 
 /**
- * Returns the absolute address of a link; undefined for scripts and for addresses that cannot be resolved. Only the
- * text of such links is written.
+ * Returns the absolute address of a link; undefined for `javascript:`, `data:` and `blob:` addresses and for those
+ * that cannot be resolved. Only the text of such links is written.
  */
 export function absoluteLink(href: string | null, baseUrl: string): string | undefined {
   const url = href === null ? null : URL.parse(href, baseUrl);

@@ -13,12 +13,12 @@ import { within } from "../../../runtime/lib/time-limit.ts";
 export const MARKDOWN_PAGE_MS = 15_000;
 const MARKDOWN_PAGE_HEAP_MIB_MAX = 512;
 /**
- * Maximum documents that one process converts at the same time. Together they use as much memory as one joining of
+ * Maximum documents that one process converts at the same time. Together they may use as much memory as one join of
  * PDFs.
  */
 export const MARKDOWN_PAGES_AT_ONCE_MAX = 2;
 
-/** Limits the conversions in this process. */
+/** Limits the parallel conversions of this process. */
 export const markdownPlaces = new Semaphore(MARKDOWN_PAGES_AT_ONCE_MAX);
 
 /** Resolves to the HTML of the page. The timeout starts when the conversion may begin. */

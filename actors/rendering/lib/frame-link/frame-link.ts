@@ -1,8 +1,8 @@
 /**
  * A two-way link between two processes for frames of any size. Frames arrive in order, the reader limits the pace,
- * and if any message is lost, the whole link ends. Each message on the bus contains a numbered piece of one frame,
- * and the receiver responds to it after it has processed the frame. So the sender knows how many bytes are
- * unprocessed, and notices a lost message or a dead receiver.
+ * and if any message is lost, the whole link ends. Each message on the bus contains a numbered piece of one frame.
+ * The receiver responds to the last piece of a frame after it has processed the frame. So the sender knows how many
+ * bytes are unprocessed, and notices a lost message or a dead receiver.
  */
 import type { Bus, BusRequest } from "../../../runtime/bus/bus.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";

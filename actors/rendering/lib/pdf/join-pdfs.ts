@@ -1,6 +1,6 @@
 /**
- * Joins several PDFs of Chromium to one. It copies their pages, tags, outlines and named destinations unchanged. Only
- * the root objects are created anew, so no part loses content.
+ * Joins several PDFs of Chromium to one. It keeps their pages, tags, outlines and named destinations, but renames and
+ * renumbers what would collide. The root objects are created anew, so no part loses content.
  */
 import {
   PDFArray,
@@ -25,7 +25,7 @@ export interface PdfPart {
   address: string | undefined;
 }
 
-/** A constant in all PDFs, because the same input must give the same bytes. */
+/** The date in all PDFs. It is a constant, because the same input must give the same bytes. */
 const MADE_AT = "D:20000101000000+00'00'";
 const MADE_BY = "Trunkline";
 
@@ -152,7 +152,7 @@ function linksOf(context: PDFContext, { pages }: JoinedPart): PDFDict[] {
   });
 }
 
-/** Removes the parts' own roots, because no object refers to them any more. */
+/** Removes all objects to which no other object refers any more, for example the parts' own roots. */
 function dropUnreached(context: PDFContext): void {
   const reached = new Set<unknown>();
   const left: unknown[] = [context.trailerInfo.Root, context.trailerInfo.Info];

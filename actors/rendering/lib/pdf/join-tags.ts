@@ -54,7 +54,10 @@ export function joinTags(
   catalog.set(PDFName.of("MarkInfo"), context.obj({ Marked: true }));
 }
 
-/** Returns the topmost elements of a tree. They become `Part` elements, because PDF 1.7 allows one `Document`. */
+/**
+ * Returns the topmost elements of a tree. Each `Document` among them becomes a `Part`, because PDF 1.7 allows only
+ * one `Document`.
+ */
 function kidsOf(tree: PDFDict, parent: PDFRef): PDFObject[] {
   const kids = tree.get(PDFName.of("K"));
   const all = kids instanceof PDFArray ? kids.asArray() : kids === undefined ? [] : [kids];

@@ -20,7 +20,7 @@ const JOIN_HEAP_MIB_MAX = 1_024;
  */
 export const JOINS_AT_ONCE_MAX = 2;
 
-/** Limits the joins in this process. */
+/** Limits the parallel joins of this process. */
 export const joinPlaces = new Semaphore(JOINS_AT_ONCE_MAX);
 
 interface JoinerParts {
@@ -33,7 +33,7 @@ export class PdfJoiner implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #signal: AbortSignal;
   readonly #leavePlace: () => void;
-  /** Rejects when the thread has ended. */
+  /** Rejects when the thread fails, for example because it exceeds its memory limit. */
   readonly #lost: Promise<never>;
 
   /** Starts a thread as soon as the limit of parallel joins allows it. The signal cancels the wait and the work. */

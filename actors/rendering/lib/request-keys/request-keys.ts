@@ -1,6 +1,6 @@
 /**
- * Opens the keys of stored requests of rendering jobs and crawls. A process of the role `actors` opens them, since it
- * has the key of secrets.
+ * Gets the unsealed keys of stored requests of rendering jobs and crawls. A process of the role `actors` unseals
+ * them, because it has the platform's key of secrets.
  */
 import {
   REQUEST_KEY_SUBJECT,
@@ -12,10 +12,12 @@ import type { Bus } from "../../../runtime/bus/bus.ts";
 
 const ANSWER_MS_MAX = 5_000;
 
-/** The key was not opened now. Another process of the role `actors` may open it later. */
+/**
+ * The key was not unsealed now. A later attempt may reach another process of the role `actors` that can unseal it.
+ */
 export class RequestKeyNotOpened extends Error {}
 
-/** No key of the process that answered opens it. */
+/** The process that answered has no key that unseals the request's key. */
 export class NoRequestKey extends RequestKeyNotOpened {}
 
 export class RequestKeys {
@@ -26,8 +28,8 @@ export class RequestKeys {
   }
 
   /**
-   * Resolves with the key. All errors let the task retry: while the platform's key is rotated, the process that answered
-   * may lack a key that the others have.
+   * Resolves to the unsealed key. All errors let the task retry: while the platform's key is rotated, the process
+   * that answered may lack a key that the others have.
    */
   async open(question: RequestKeyQuestion): Promise<string> {
     const payload = JSON.stringify(question);

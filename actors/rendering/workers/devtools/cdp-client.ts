@@ -15,9 +15,9 @@ interface CdpClientParts {
   isReadOnly: boolean;
   /** Sends a message to the client. */
   write(text: string): void;
-  /** The client ends its session. */
+  /** Called when the client sends the command that ends the session. */
   endSession(): void;
-  /** The client is to be cut off. */
+  /** Disconnects the client and gives it the reason. */
   cutOff(reason: string): void;
 }
 

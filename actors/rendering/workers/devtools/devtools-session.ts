@@ -40,7 +40,8 @@ import { SessionBrowser } from "./session-browser.ts";
 import type { SessionLimits } from "./session-limits.ts";
 
 /**
- * Maximum bytes that one client has not read yet. Above this limit, reading from the browser stops for all clients.
+ * Maximum bytes that one client has not read yet. Above this limit a viewer is disconnected. For any other client,
+ * reading from the browser pauses, which delays all clients of the session.
  */
 const UNTAKEN_BYTES_MAX = 8 * 1024 * 1024;
 
@@ -74,7 +75,7 @@ export class DevtoolsSession {
   readonly #startedAt: number;
   #browser: SessionBrowser | undefined;
   #leave: () => void = () => {};
-  /** When the last client left. */
+  /** When the last client left; at first, when the session started. */
   #idleSince: number;
   #latest: SessionReplies["state"]["connection"];
   /** Time up to which the browser time is already reported. */

@@ -30,14 +30,14 @@ import { watchComputing } from "./watch-computing.ts";
  */
 const PAGE_REPLACEMENTS_MAX = 5;
 
-/** What is done with the page, as a verb for error messages. */
+/** The operation on the page, as a verb for error messages. */
 export type Action = "print" | "capture" | "read";
 
 export interface PageTask {
   action: Action;
   /** Epoch milliseconds. */
   deadlineAt: number;
-  /** Called when the page gets a browser: its browser time counts from then on. */
+  /** Called when the page gets a browser. The browser time of the task counts from then on. */
   hold?: (() => void) | undefined;
   /** Called with true when the page starts to wait only for the network, and with false when it computes again. */
   setWaiting?: ((isWaiting: boolean) => void) | undefined;
@@ -55,7 +55,7 @@ export class HeldPage implements AsyncDisposable {
   #record: PageRecord | undefined;
   #loadMs = 0;
 
-  /** `signal` gives the task up. */
+  /** Opens a page in a new context of the pool. `signal` cancels the task. */
   static async open(
     pool: BrowserPool,
     { action, deadlineAt, hold, setWaiting }: PageTask,
@@ -194,7 +194,7 @@ export class HeldPage implements AsyncDisposable {
   }
 }
 
-/** Number of document replacements from which on the page itself is the reason for this refusal. */
+/** For each refusal, the number of document replacements from which on the page itself is the cause. */
 const LEAST_REPLACEMENTS: Partial<Record<ActorError["code"], number>> = {
   page_navigated_away: 1,
   // A page that navigates by script once or twice may still be merely slow.
@@ -228,7 +228,7 @@ function cancelledBy(signal: AbortSignal, action: Action): AbortSignal {
   return cancelled.signal;
 }
 
-/** Measures until it is stopped. */
+/** Measures the time until `stop` is called. */
 class Stopwatch {
   readonly #clock: Clock;
   readonly #startedAt: number;

@@ -51,7 +51,7 @@ interface JobTasksParts {
   handlers: Handlers;
 }
 
-/** A job as its task names it. */
+/** Identifies a job: its account and its id. */
 interface Job {
   account: string;
   id: string;
@@ -65,8 +65,8 @@ export class JobTasks {
   }
 
   async run({ id }: { id: string }, task: TaskContext): Promise<{ send: readonly Envelope[] }> {
-    // The deadline is computed before `begin`, which may take long, because the host's time limit also starts before
-    // it.
+    // The deadline is computed before `begin`, because the task's own time limit has started by then, and `begin` may
+    // take long.
     const deadlineAt = this.#parts.clock.now() + TASK_RUN_MS_MAX - JOB_STORING_MS;
     const job = { account: task.key, id };
     const ofTask = { id, task: task.id };
@@ -185,7 +185,10 @@ export class JobTasks {
   }
 }
 
-/** Throws the error, so that the task is retried. At the last attempt the error states that the key was missing. */
+/**
+ * Throws the error, so that the task is retried. If the key is still missing at the last attempt, throws a refusal
+ * that states this.
+ */
 function throwAt(attempt: number, error: unknown): never {
   const isLast = error instanceof NoRequestKey && attempt >= TASK_TRIES_MAX;
   throw isLast ? new ActorError("internal_error", error.message) : error;

@@ -11,7 +11,7 @@ type Of<T extends PageAction["type"]> = Extract<PageAction, { type: T }>;
 
 /**
  * Performs the actions in order. Rejects with a refusal that names the action that failed. With `isBestAttempt`,
- * continues with the next action after a timeout.
+ * continues with the next action after a timeout or a missing option.
  */
 export async function doActions(
   context: RenderContext,

@@ -7,8 +7,9 @@ import type { Action } from "./held-page.ts";
 import type { PageParameters } from "./outputs/output.ts";
 
 /**
- * Returns the parameters with the viewport and the user agent of their device. A page that is captured or clicked
- * needs a visible surface of the size of its layout, which costs time. Other pages do without it.
+ * Returns the parameters with the viewport and the user agent of their device, unless the request specifies these
+ * itself. A page that is captured or on which actions run needs a visible surface of the size of its layout, which
+ * costs time. Other pages do without it.
  */
 export function onDevice<P extends PageParameters>(parameters: P, action: Action): P {
   const { device, actions = [] } = parameters;

@@ -17,7 +17,7 @@ export const LOAD_EVENT_MS = 100;
 /** Maximum wait for fonts. Fonts that do not load in this time are replaced by others. */
 const FONTS_WAIT_MS = 5_000;
 
-/** A page as one look finds it. */
+/** The state of a page at one check. */
 export interface Look {
   /** Nothing is loading and nothing moves, so every wait below would end immediately. */
   isReady: boolean;
@@ -42,13 +42,14 @@ export async function lookOnce(
   return look;
 }
 
-/** Fonts that are still loading. */
+/** Waits for fonts that are still loading, at most FONTS_WAIT_MS. */
 export async function fontsReady(context: RenderContext, limits: Limits): Promise<void> {
   await patiently({ ...limits, ms: FONTS_WAIT_MS }, () => context.evaluate(LOADING_FONTS));
 }
 
 /**
- * Waits for images and all other resources that the document names. Chromium itself waits for them when it prints.
+ * Waits for images and all other resources that the document names. A print needs no such wait, because Chromium
+ * itself waits for them.
  */
 export async function contentReady(
   context: Pick<RenderContext, "page" | "evaluate">,

@@ -5,7 +5,7 @@
  */
 import { strict as assert } from "node:assert";
 
-/** A constant in all PDFs, because the same input must give the same bytes. */
+/** The date in all PDFs. It is a constant, because the same input must give the same bytes. */
 const MADE_AT = "D:20000101000000+00'00'";
 const MADE_BY = "Trunkline";
 

@@ -1,7 +1,7 @@
 /**
- * Adds properties other than the title to a PDF, from the request and from the page's meta tags. It appends them to
- * the bytes of Chromium as an incremental update (ISO 32000-1, 7.5.6). So a large PDF is still streamed in pieces,
- * and its tags, links and outline stay unchanged.
+ * Adds properties to a PDF, from the request and from the page's meta tags; of these, Chromium itself writes only the
+ * title. They are appended to the bytes of Chromium as an incremental update (ISO 32000-1, 7.5.6). So a large PDF is
+ * still streamed in pieces, and its tags, links and outline stay unchanged.
  */
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
 import { KEYWORDS_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
@@ -16,7 +16,7 @@ const KEYS = {
 } as const;
 const NAMES = Object.keys(KEYS) as (keyof typeof KEYS)[];
 const INFORMATION_ID = 1;
-/** Bytes from the last trailer of Chromium to the end of its PDF. */
+/** Maximum bytes from the last trailer of Chromium to the end of its PDF. */
 export const PDF_END_BYTES = 256;
 const PDF_END =
   /trailer\n<<\/Size (\d+)\n\/Root (\d+) 0 R\n\/Info 1 0 R>>\nstartxref\n(\d+)\n%%EOF\s*$/;
@@ -30,7 +30,7 @@ export function propertiesOf(found: unknown, given: PdfMetadata = {}): PdfMetada
 }
 
 /**
- * Returns the bytes that add these properties to a PDF of Chromium; no bytes if the PDF has them already. `end` holds
+ * Returns the bytes that add these properties to a PDF of Chromium; no bytes if there are no properties. `end` holds
  * the last bytes of the PDF, `length` is its length, and `title` its encoded title.
  */
 export function propertiesUpdate(

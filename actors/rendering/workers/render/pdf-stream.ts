@@ -1,4 +1,4 @@
-/** Prints the page and streams the PDF in pieces. The description of the PDF is rewritten on the way. */
+/** Prints the page and streams the PDF in pieces. The information dictionary of the PDF is rewritten on the way. */
 
 import type { Protocol } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
@@ -34,7 +34,7 @@ export interface PrintOptions {
 
 export class PdfStream {
   bytes = 0;
-  /** Whether all of it has been read. */
+  /** Whether the whole PDF has been read. */
   ended = false;
   /** Properties from the request and from the page. */
   readonly properties: PdfMetadata;
@@ -64,7 +64,7 @@ export class PdfStream {
         await session.send("Emulation.setDefaultBackgroundColorOverride", { color });
       }
       using rest = new Timeout({ ms: Math.min(LOAD_REST_MS, ms / 2), error, clock });
-      // A page that is gone needs no stop.
+      // Errors are ignored: a closed page loads nothing that must be stopped.
       const stop = () => void session.send("Page.stopLoading").catch(() => {});
       rest.signal.addEventListener("abort", stop, { once: true });
       const printed = await session
@@ -86,7 +86,7 @@ export class PdfStream {
     this.#signal = parts.signal;
   }
 
-  /** Pages of what has been read. */
+  /** Number of pages in the bytes that were read so far. */
   get pages(): number {
     return this.#counter.pages;
   }

@@ -72,7 +72,7 @@ async function boxOf(context: RenderContext, selector: string): Promise<Omit<Are
   return { ...box, x: box.x + window.pageX, y: box.y + window.pageY };
 }
 
-/** Returns the area in whole pixels of the picture. */
+/** Returns the area in whole CSS pixels, with at least one pixel on each side. */
 function rounded({ x, y, width, height }: Omit<Area, "scale">, scale: number): Area {
   const [left, top] = [Math.round(x), Math.round(y)];
   const right = Math.round(x + width);

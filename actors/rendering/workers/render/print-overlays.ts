@@ -64,8 +64,7 @@ export async function printOverlays(
 }
 
 /**
- * Returns the HTML of the blank pages. The pages get these sizes if the style sheets of the documents choose page
- * sizes.
+ * Returns the HTML of the blank pages. With `hasOwnSizes`, each blank page gets the size of the page that it covers.
  */
 function blankPages(sizes: readonly [number, number][], hasOwnSizes: boolean): string {
   const names = new Map<string, string>();

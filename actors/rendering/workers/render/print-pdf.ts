@@ -20,7 +20,7 @@ export interface PrintedPdf {
    * read.
    */
   browserMs(): number;
-  /** Returns the figures that are known now. While a PDF is being read, its bytes and pages are not known. */
+  /** Returns the figures that are known now. While a large PDF is still being read, its bytes and pages are null. */
   summary(): { browserMs: number; bytes: number | null; pages: number | null; status?: number };
   /** Returns the figures that are sent after the bytes, when all bytes were read. */
   trailer(): { browserMs: number; bytes: number; pages: number };

@@ -20,7 +20,7 @@ interface Printing {
   pool: BrowserPool;
   task: PdfTask;
   limits: { signal: AbortSignal; clock: Clock };
-  /** Maximum bytes of the PDFs of all sources together. */
+  /** Maximum bytes of the PDFs of all sources and of their headers and footers together. */
   bytesMax: number;
   /** Browser time and bytes so far. */
   spent: { browserMs: number; bytes: number };

@@ -6,7 +6,7 @@ import { EpochMs } from "../../../../schemas/values.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { TtlStore } from "../../../runtime/store/ttl-store.ts";
 
-/** An answer as it is stored. */
+/** A response as the cache stores it. */
 export const KeptAnswer = z.object({
   until: EpochMs,
   base64: z.string(),
@@ -78,7 +78,8 @@ export class CachePlace {
   }
 
   /**
-   * Passes the chunks on, and stores them after the last one was read. Error responses of the site are not stored.
+   * Passes the chunks on, and stores them after the last one was read. Responses above RENDER_CACHE_BYTES_MAX and
+   * error responses of the site are not stored.
    */
   async *keep(
     chunks: AsyncIterable<Uint8Array>,

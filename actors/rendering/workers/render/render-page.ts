@@ -25,7 +25,7 @@ export interface Rendered<A> {
   report: PageReport | undefined;
 }
 
-/** Rejects as `printPdf` does. */
+/** Loads a page and creates the output. Rejects with the same errors as `printPdf`. */
 export async function renderPage<P extends PageParameters, A>(
   pool: BrowserPool,
   { parameters: given, ...task }: RenderTask<P>,

@@ -1,4 +1,7 @@
-/** Runs the tasks of one browser worker, with the cache or a page, within the browser time of the account. */
+/**
+ * Runs the tasks of one browser worker: responds from the cache, or loads a page within the browser time of the
+ * account.
+ */
 import { Readable } from "node:stream";
 import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";

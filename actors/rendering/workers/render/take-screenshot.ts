@@ -24,7 +24,7 @@ interface Screenshot extends Omit<Rendered<Buffer>, "answer"> {
   bytes: Buffer;
 }
 
-/** Rejects as `printPdf` does. */
+/** Takes a screenshot of a page. Rejects with the same errors as `printPdf`. */
 export async function takeScreenshot(
   pool: BrowserPool,
   task: Omit<RenderTask<ScreenshotRequest>, "action">,

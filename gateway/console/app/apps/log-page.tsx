@@ -109,7 +109,7 @@ const timeOfDay = (text: string) => clock.format(Date.parse(text));
 /** Maximum number of shown lines. Older lines are removed. */
 const LINES_MAX = 1_000;
 const FIRST_LINES = 300;
-/** How long the platform delays its response while there are no new lines. */
+/** Maximum time that the platform delays its response to wait for new lines. */
 const WAIT_S = 20;
 const AGAIN_MS = 3_000;
 

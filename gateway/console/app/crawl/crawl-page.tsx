@@ -13,7 +13,7 @@ import { Card, Page, Read } from "../parts/page.tsx";
 import { CrawlState } from "./crawls-page.tsx";
 import { Records } from "./records.tsx";
 
-/** Each record carries its content. */
+/** Number of records per page. It is low, because each record contains the content of a crawled page. */
 const PAGE = 20;
 
 export function CrawlPage({ parameters }: PageParameters) {
@@ -23,8 +23,8 @@ export function CrawlPage({ parameters }: PageParameters) {
   const path = restPath(`/browser-rendering/crawl/${encodeURIComponent(parameters.id ?? "")}`);
   const query = queryOf({ limit: String(PAGE), status, cursor });
   const { reading, progress, latest, error, follow } = useCrawl(path, query);
-  // The first record of the unfiltered first list is the address where the crawl began. Filtered and later lists do
-  // not contain it.
+  // On the first page of the unfiltered list, the first record is the address where the crawl began. Filtered lists
+  // and later pages may begin with another record.
   const start = useRef<string | undefined>(undefined);
   if (status === "" && cursor === undefined) start.current ??= reading.value?.records[0]?.url;
   const choose = (next: string) => {
@@ -117,9 +117,9 @@ interface FollowedCrawl {
   progress: CrawlProgress | undefined;
   /** The latest crawled addresses, the newest first. */
   latest: readonly string[];
-  /** Why the crawl is not followed. */
+  /** The error because of which the crawl's events are no longer read. */
   error: RestError | undefined;
-  /** Tries again to follow it. */
+  /** Starts again to read the crawl's events. */
   follow(): void;
 }
 

@@ -44,7 +44,8 @@ function OfPerson({ user, accounts }: { user: WireUser; accounts: readonly WireA
   const { path, query } = usePlace();
   const [asked = "", ...rest] = path.split("/");
   const account = accounts.find(({ id }) => id === asked);
-  // If the address contains no account, as in a shared link, the console uses an account of the reader.
+  // If the address contains no account, or an account of other people as in a shared link, the console shows an
+  // account of the reader.
   const target = account ? undefined : (remembered(accounts) ?? accounts[0]);
   useEffect(() => {
     if (account) localStorage.setItem(REMEMBERED, account.id);

@@ -21,7 +21,10 @@ interface Happening {
   state?: readonly [Tone, string];
 }
 
-/** Shows `below` under the lists, but only after all lists have loaded, so that no list moves it. */
+/**
+ * Shows recent events, and `below` under them. `below` appears only after every list has loaded or failed, so that no
+ * list moves it.
+ */
 export function RecentActivity({ children: below }: { children: ComponentChildren }) {
   const { restPath } = useAccount();
   const crawls = useRest<WireCrawlEntry[]>(

@@ -6,7 +6,7 @@ import { ROOT } from "./router.ts";
 
 export interface RestRequest {
   method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Below /v4, with its query. */
+  /** The path below /v4, with the query string. */
   path: string;
   json?: unknown;
   headers?: Readonly<Record<string, string>>;

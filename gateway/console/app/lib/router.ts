@@ -36,7 +36,7 @@ function currentPlace(): Place {
   return { path, query: new URLSearchParams(search) };
 }
 
-/** Follows the address bar. */
+/** Returns the path and query of the address bar, and updates the component when they change. */
 export function usePlace(): Place {
   const [place, setPlace] = useState(currentPlace);
   useEffect(() => {
@@ -63,9 +63,9 @@ export function useSaid() {
 export const addressOf = (path: string) => (path === "" ? BASE : `${BASE}/${path}`);
 
 interface Navigation {
-  /** The way back skips this page. */
+  /** True to replace the present page in the history, so that the browser's Back button skips it. */
   replace?: boolean;
-  /** What the other page says once. */
+  /** The message that the next page shows one time. */
   said?: string;
 }
 

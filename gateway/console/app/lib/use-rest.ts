@@ -3,18 +3,18 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ask, asRefusal, type RestAnswer, type RestError, type ResultInfo } from "./rest.ts";
 
 export interface Reading<T> {
-  /** The last successful response. Stays while a newer request runs, and if that fails. */
+  /** The last successful response for this path. Stays while a newer request runs, and also if that request fails. */
   value: T | undefined;
   info: ResultInfo;
   error: RestError | undefined;
   /**
-   * True once the first response has arrived. Content below a list appears only then, so that the list does not move
-   * it.
+   * True once the first read has succeeded or failed. Content below a list appears only then, so that the list does
+   * not move the content.
    */
   hasAnswered: boolean;
   /** Reads again immediately, and cancels a running read. */
   reload(): void;
-  /** Reads again if no read is running, and returns whether it does. Made for calls at an interval. */
+  /** Reads again, but only if no read is running. Returns true if it starts a read. Made for calls at an interval. */
   refresh(): boolean;
 }
 

@@ -134,7 +134,7 @@ interface FieldsProps {
   scopes: readonly WireScope[];
 }
 
-/** Shows the fields. Those that most clients do not need are in a closed section. */
+/** Shows the fields. Fields that most clients do not need are in a section that is closed at first. */
 export function ClientFields({ form, scopes }: FieldsProps) {
   const chosen = form.values.scopes;
   const isOptional = ({ id }: WireScope) =>
@@ -180,5 +180,5 @@ const scopesField = (scopes: readonly WireScope[], category: string): Field<Clie
     .map(({ id, name, description }) => [id, name, description]),
 });
 
-/** The redirect URI of the try-it flow. The URI names no account, so one serves all. */
+/** The redirect URI of the try-it flow. It contains no account, so the same URI works for all accounts. */
 export const tryItRedirectUri = () => location.origin + addressOf("oauth-clients/try-it");

@@ -9,7 +9,7 @@ import { TryItBackPage, TryItPage } from "./try-it-page.tsx";
 export const pages: Pages = {
   "": ClientsPage,
   new: NewClientPage,
-  // The authorization server redirects to this page, see try-it.ts.
+  // The authorization server redirects to this page, see try-it-page.tsx.
   "try-it": TryItBackPage,
   ":id": ClientPage,
   ":id/settings": SettingsPage,

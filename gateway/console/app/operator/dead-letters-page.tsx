@@ -17,7 +17,8 @@ const letterPath = (sequence: string | number) => `${LETTERS}/${encodeURICompone
 
 export function DeadLettersPage() {
   const letters = useList<WireDeadLetter>(LETTERS, { everyMs: 5_000, cursorName: "after" });
-  // Shows first the result of an action on a letter, if the letter's page led back to this list.
+  // Initially the message from a letter's page: the result of an action there, after which the page led back to this
+  // list.
   const [said, setSaid] = useSaid();
   return (
     <Page {...operatorFrame("operator/dead-letters")}>

@@ -27,7 +27,7 @@ interface ConfirmProps {
   /** The label of the button that opens the dialog. */
   label: string;
   title: string;
-  /** What happens, in a sentence. */
+  /** One sentence about the effect of the action. */
   text: ComponentChildren;
   /** A text that the person must type before the button works: the name of the thing to delete. */
   typed?: string;

@@ -24,8 +24,8 @@ export function useForm<V extends Values<V>>(first: V | (() => V)) {
 export type Choice = readonly [value: string, label: string, hint?: string];
 
 /**
- * Describes one field. The type of the field's value decides its form. A boolean is a checkbox. A list is a checkbox
- * for each choice. A string is a text field, or a selection if the field has choices or options.
+ * Describes one field. The type of the field's value decides which control is shown. A boolean is a checkbox. A list
+ * is a checkbox for each choice. A string is a text field, or a selection if the field has choices or options.
  */
 export interface Field<V> {
   name: keyof V & string;
@@ -33,13 +33,13 @@ export interface Field<V> {
   hint?: ComponentChildren;
   /** JSON pointer of the field in the request, if it differs from the field's name. */
   pointer?: string;
-  /** What a menu offers. */
+  /** The entries of a drop-down list. */
   options?: readonly Choice[];
   /** The choices that are shown below each other, as radio buttons or checkboxes. */
   choices?: readonly Choice[];
   type?: "text" | "email" | "url" | "number" | "password" | "search";
   required?: boolean;
-  /** Several lines. */
+  /** The number of rows of a text field with several lines. */
   rows?: number;
   placeholder?: string;
   autoFocus?: boolean;
@@ -76,7 +76,7 @@ interface FormProps<V> extends Partial<FieldsProps<V>> {
   onCancel?: () => void;
   isBad?: boolean;
   isDisabled?: boolean;
-  /** Below the fields. */
+  /** Content that is shown below the fields. */
   children?: ComponentChildren;
 }
 

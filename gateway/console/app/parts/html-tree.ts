@@ -15,7 +15,7 @@ const KEPT: Readonly<Record<string, readonly string[]>> = {
       .split(" ")
       .map((name) => [name, []]),
   ),
-  // What markdown-tree.ts writes.
+  // markdown-tree.ts stores the language of a code block in this attribute.
   pre: ["language"],
   a: ["href"],
   img: ["src", "alt"],
@@ -78,7 +78,10 @@ export function parseHtml(html: string, nodesMax = NODES_MAX): MarkupNode[] {
   return root;
 }
 
-/** Converts a tree to HTML. Omits links and pictures, because the frame that shows the HTML may load nothing. */
+/**
+ * Converts a tree to HTML. Replaces links and pictures by their text, because the frame that shows the HTML may load
+ * nothing.
+ */
 export function writeHtml(nodes: readonly MarkupNode[]): string {
   return nodes.map(writeNode).join("");
 }

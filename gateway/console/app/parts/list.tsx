@@ -14,7 +14,7 @@ export interface ListOf<T> {
   reading: Reading<T[]>;
   path: string;
   filters: Readonly<Record<string, string>>;
-  /** Begins again with other filters. */
+  /** Changes the filters, and returns to the first page of the list. */
   filter(filters: Readonly<Record<string, string>>): void;
   /** `next` and `previous` show another page of the list. Undefined if that page does not exist. */
   next: (() => void) | undefined;
@@ -23,9 +23,12 @@ export interface ListOf<T> {
 
 interface ListOptions {
   everyMs?: number;
-  /** The initial values of the filters. Only filters that are not empty are sent. */
+  /**
+   * The values of the filters, unless the page's address contains other ones. Only filters that are not empty are
+   * sent.
+   */
   filters?: Readonly<Record<string, string>>;
-  /** What else the query has. */
+  /** Additional parameters of the query. */
   query?: Query;
   /** The name of the query parameter for the cursor. */
   cursorName?: string;
@@ -83,7 +86,7 @@ interface ListCardProps<T> extends Omit<TableProps<T>, "rows"> {
   noun: string;
   nouns?: string;
   filters?: readonly Field<Record<string, string>>[];
-  /** Stands before the filters. */
+  /** Content that is shown before the filters. */
   beside?: ComponentChildren;
   /** Title, and advice what to do, if the list is empty. */
   empty: readonly [title: string, advice?: ComponentChildren];
@@ -163,7 +166,7 @@ export const stateFilter = (
   options: [["", "All"], ...options],
 });
 
-/** The same, in their own words. */
+/** Like `stateFilter`, with the capitalized names of the states as labels. */
 export const statesFilter = (states: readonly string[]) =>
   stateFilter(states.map((one) => [one, one.slice(0, 1).toUpperCase() + one.slice(1)]));
 

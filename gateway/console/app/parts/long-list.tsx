@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** A list with at most this many rows renders all of them. */
 export const WHOLE_ROWS_MAX = 300;
-/** Number of extra rows to render above and below the visible rows, for fast scrolling. */
+/** Minimum number of extra rows to render above and below the visible rows, for fast scrolling. */
 const SPARE_ROWS = 30;
 /** The height of a row that is assumed until a real row is measured. */
 const ROW_HEIGHT = 40;

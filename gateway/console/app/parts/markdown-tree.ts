@@ -3,8 +3,8 @@ import { Lexer, Parser, Renderer, type Token, type Tokens, type TokensList } fro
 import { escaped, isDropped, type MarkupNode, parseHtml, writeHtml } from "./html-tree.ts";
 
 /**
- * Maximum number of emphasis characters in a paragraph. A paragraph with more is shown as plain text, because the
- * lexer's time grows with their square or worse.
+ * Maximum number of markup characters, such as * and [, in a paragraph. A paragraph with more is shown as plain text,
+ * because the lexer's time grows with the square of this number or faster.
  */
 const SIGNS_MAX = 300;
 /** Maximum depth of nested quotes and lists. */
@@ -46,7 +46,10 @@ class BoundedLexer extends Lexer {
 /** YAML front matter, with which crawled pages and many READMEs begin. */
 const FRONT_MATTER = /^---\r?\n([\s\S]*?)\r?\n---(?:\r?\n|$)/;
 
-/** Writes tasks as signs, and what code is in an attribute that the tree keeps. */
+/**
+ * Renders the checkbox of a task as a character, and stores the language of a code block in an attribute that the
+ * tree keeps.
+ */
 class TreeRenderer extends Renderer {
   override code({ text, lang = "" }: Tokens.Code): string {
     const [language] = /^[\w+#.-]*/.exec(lang) ?? [];
@@ -57,7 +60,10 @@ class TreeRenderer extends Renderer {
     return checked ? "☑ " : "☐ ";
   }
 
-  /** An element without an end whose content is dropped would take the rest of the document along. */
+  /**
+   * Sanitizes HTML with a dropped element separately. Otherwise an unclosed element of this kind would also remove
+   * the rest of the document.
+   */
   override html({ text }: Tokens.HTML | Tokens.Tag): string {
     const names = [...text.matchAll(/<\/?([a-z][\w-]*)/gi)].map(([, name = ""]) => name);
     return names.some(isDropped) ? writeHtml(parseHtml(text)) : text;

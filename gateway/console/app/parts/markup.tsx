@@ -10,7 +10,7 @@ import { SourceText } from "./source.tsx";
 export const MARKDOWN_CHARS_MAX = 400_000;
 
 interface MarkupLinks {
-  /** Shows a link, or its text alone. */
+  /** Renders a link, or only the link's text. */
   link?: (target: string, children: ComponentChildren) => ComponentChildren;
   /** Renders a picture. Without this function, only the picture's text is shown. */
   image?: (source: string, text: string) => ComponentChildren;

@@ -117,7 +117,7 @@ export function Facts({ of }: { of: Readonly<Record<string, ComponentChildren>> 
   );
 }
 
-/** Texts, one on a line. */
+/** Shows texts as a list, one text per line. */
 export function Lines({ of, class: more = "" }: { of: readonly string[]; class?: string }) {
   return (
     <ul class={`lines ${more}`}>
@@ -175,7 +175,7 @@ export function Scroll({ label, class: name = "scroll", children }: ScrollProps)
   );
 }
 
-/** Text as it is. */
+/** Shows text unchanged, in a block that scrolls. */
 export function CodeBlock({ label, text }: { label: string; text: string }) {
   return (
     <Scroll label={`${label}, as text`} class="code-block">

@@ -14,7 +14,7 @@ interface PageProps {
   /** Label and path of the parent page. */
   above?: readonly [label: string, to: string];
   actions?: ComponentChildren;
-  /** The request whose response the page shows. */
+  /** The request that the page offers to copy as a curl command. */
   request?: RestRequest | undefined;
   tabs?: TabsProps;
   children?: ComponentChildren;
@@ -114,7 +114,10 @@ interface ReadProps<T> {
   children: (value: T) => ComponentChildren;
 }
 
-/** Shows a placeholder while the value loads, then the value, or the error if the first read failed. */
+/**
+ * Shows a placeholder until the first read ends, and then the value. Shows the error of a failed read above the last
+ * value, if there is one.
+ */
 export function Read<T>({ reading: { value, error, reload }, children }: ReadProps<T>) {
   return (
     <>

@@ -13,7 +13,7 @@ interface SourceProps {
   /** The name of a language, or of a file. */
   language?: string | undefined;
   label: string;
-  /** Shows the numbers of lines. */
+  /** True to show line numbers. */
   isNumbered?: boolean;
 }
 

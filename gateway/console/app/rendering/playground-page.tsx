@@ -37,7 +37,7 @@ interface Result {
   bytes: number;
   headers: Headers;
   tookMs: number;
-  /** What Markdown and links say. */
+  /** The text of a result that is text, such as Markdown or links. Undefined for other results. */
   text: string | undefined;
 }
 

@@ -91,7 +91,10 @@ export function optionsForm(action: string, body: Body, onChange: (body: Body) =
   return { fields, form: { values: Object.fromEntries(values), change } };
 }
 
-/** Converts a field's value to its value in the request. Returns undefined for the preset. */
+/**
+ * Converts a field's value to its value in the request. Returns undefined for an empty field or an unticked checkbox,
+ * so that the API's default applies.
+ */
 function sentOf(name: string, value: string | boolean | undefined): unknown {
   if (!value) return undefined;
   if (name === "pdfOptions.scale") return Number(value);
@@ -100,7 +103,7 @@ function sentOf(name: string, value: string | boolean | undefined): unknown {
   return { width, height };
 }
 
-/** A viewport has both or none. */
+/** Returns the viewport as "<width>x<height>". Empty if the body has neither width nor height. */
 function sizeOf(body: Body): string {
   const [width, height] = [valueAt(body, "viewport.width"), valueAt(body, "viewport.height")];
   return width === undefined && height === undefined ? "" : `${width ?? ""}x${height ?? ""}`;

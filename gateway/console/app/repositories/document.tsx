@@ -55,7 +55,7 @@ function pathOf(folder: string, target: string): string | undefined {
   try {
     return decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, "");
   } catch {
-    // A percent sign that begins no code.
+    // The path contains a percent sign without a valid code after it.
     return undefined;
   }
 }

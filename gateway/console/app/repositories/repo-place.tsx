@@ -29,13 +29,13 @@ export function useRepo({ namespace = "", name = "" }: PageParameters["parameter
   };
 }
 
-/** Returns the paths of a namespace, or of a repository in it. */
+/** Returns the console path of a namespace, or of a repository in it. */
 export const repoPlace = (namespace: string, name?: string) =>
   ["repositories", namespace, ...(name === undefined ? [] : [name])]
     .map(encodeURIComponent)
     .join("/");
 
-/** A path of files for an address. */
+/** Encodes the path of a file for a URL, and keeps its slashes. */
 export const encodePath = (path: string) => path.split("/").map(encodeURIComponent).join("/");
 
 /** The short form of a commit's id. */

@@ -124,7 +124,7 @@ function Endpoints({ app }: { app: WireApp }) {
   );
 }
 
-/** The class of a binding. */
+/** Returns the class name of the agents behind a binding. */
 const classOf = (app: WireApp, binding: string) =>
   app.config?.agents.find((one) => one.binding === binding)?.class_name ?? binding;
 
@@ -222,7 +222,7 @@ function Test({ app, endpoint }: { app: WireApp; endpoint: Endpoint }) {
   );
 }
 
-/** Endpoints name agents so. */
+/** Returns the name of the agent for an entity, as endpoints derive it. */
 const agentNameOf = (entity: string) => entity.trim().toLowerCase().replaceAll("/", "-");
 
 function checkBody(text: string): void {

@@ -140,7 +140,7 @@ export class CrawlWorld {
     await this.#close();
   }
 
-  /** Makes these requests for a new job, each when its site allows it. */
+  /** Starts a new job with these requests; each is made when its site allows it. Resolves with the job's id. */
   async crawl(
     request: object & { url: string },
     requests: readonly TurnRequest[],
@@ -255,7 +255,7 @@ export class CrawlWorld {
 
 type Hear = (job: string, message: string, input: unknown) => ReturnType<CrawlWorld["hear"]>;
 
-/** Refuses calls and passes everything else on. */
+/** Returns a stand-in for the job actor. It refuses calls, and passes all other messages to `hear`. */
 function standIn(hear: Hear) {
   const told =
     (message: string) =>

@@ -9,7 +9,7 @@ import type { RenderContext } from "../../../lib/browser/render-context.ts";
 export interface LoadedPage {
   context: RenderContext;
   document: Pick<MainDocument, "check" | "status">;
-  /** The limits for reading from the page; `ms` is the time that the output may take. */
+  /** The limits for reading from the page; `ms` is the maximum wait for content that is still loading. */
   limits: Limits & { ms: number };
 }
 
@@ -32,7 +32,7 @@ export type Making<A> = (signal: AbortSignal) => Promise<A>;
 /** Reads from a loaded page the values that the response needs. */
 export type Output<P, A> = (page: LoadedPage, parameters: P) => Promise<Making<A>>;
 
-/** Maximum milliseconds for the action with a loaded page. */
+/** Returns the time limit for reading or capturing a loaded page: `actionTimeout`, but at most PRINT_TIMEOUT_MS. */
 export function actionMs({ actionTimeout }: Pick<PageParameters, "actionTimeout">): number {
   return Math.min(PRINT_TIMEOUT_MS, actionTimeout ?? Number.POSITIVE_INFINITY);
 }

@@ -23,14 +23,14 @@ export async function readText(context: RenderContext): Promise<PageText> {
     baseUrl: document.baseURI,
     title: document.title.slice(0, ${META_TITLE_CHARS_MAX}),
   })`);
-  // Our own script makes it.
+  // Safe: our own script returns this value.
   const { baseUrl, title } = about as Pick<PageText, "baseUrl" | "title">;
   return { html, url: taken.url, baseUrl, title: title.toWellFormed() };
 }
 
 /**
- * Calls the function in the page's isolated world. If its value has more characters than its second parameter, the
- * function must return `"large"` instead.
+ * Calls the function `read` in the page's isolated world. If the value has more characters than `charsMax`, `read`
+ * must return `"large"` instead.
  */
 export async function readValue<P, T>(
   context: Pick<RenderContext, "evaluate">,
