@@ -45,7 +45,11 @@ export function pump(draft: OutgoingDraft): void {
     ({ sentAt }) => sentAt !== undefined && now >= sentAt + OUTGOING_TRY_MS_MAX,
   );
   for (const { number } of lost) {
-    fail(draft, number, { at: now, durationMs: 0, error: "Nobody said what came of it" });
+    fail(draft, number, {
+      at: now,
+      durationMs: 0,
+      error: "The worker ended before it reported the result",
+    });
   }
   const { waiting } = draft.state;
   const room = OUTGOING_AT_ONCE_MAX - waiting.filter(({ sentAt }) => sentAt !== undefined).length;
@@ -85,7 +89,7 @@ export function deferred(
   if (!isAwaited(draft, number, attempt)) return;
   const { startedAt } = draft.webhook(number);
   if (draft.now - startedAt >= OUTGOING_AGE_MS_MAX) {
-    const error = "Its endpoint kept failing, and was left alone";
+    const error = "Not sent: its endpoint failed again and again, and is paused";
     end(draft, number, "failed", { at: draft.now, durationMs: 0, error });
   } else replace(draft, { number, dueAt: Math.max(until, draft.now + 1) });
   pump(draft);

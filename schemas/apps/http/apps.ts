@@ -111,7 +111,7 @@ export const AppLogsQuery = z.strictObject({
     .describe("Returns lines after the line with this id; without it, the newest lines"),
   wait_seconds: wholeIn(0, APP_LOG_WAIT_S_MAX)
     .optional()
-    .describe(`Where there is none, wait so long for one, 0 to ${APP_LOG_WAIT_S_MAX}`),
+    .describe(`Seconds to wait for a line if there is none, 0 to ${APP_LOG_WAIT_S_MAX}`),
 });
 
 export const WireAppLogLine = z.object({
