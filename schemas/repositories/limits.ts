@@ -68,8 +68,9 @@ export const SWAP_PACKS_MAX = 200;
 export const REPO_BYTES_MAX = 1_000_000_000;
 export const FILE_BYTES_MAX = 32 * 1024 * 1024;
 /**
- * GIT_BYTES_SETTING_MIN is the smallest limit that an operator may set: a tree of 20,000 entries is an object too,
- * and must fit. REPO_BYTES_SETTING_MAX is the largest limit for a repository, because offsets in a pack have 31 bits.
+ * GIT_BYTES_SETTING_MIN is the smallest value that an operator may set as the limit for a file or as the limit for a
+ * repository. The limit for a file also applies to all other Git objects, and a tree of 20,000 entries must fit.
+ * REPO_BYTES_SETTING_MAX is the largest value for the limit for a repository, because offsets in a pack have 31 bits.
  */
 export const GIT_BYTES_SETTING_MIN = 1_000_000;
 export const REPO_BYTES_SETTING_MAX = 2_000_000_000;

@@ -11,7 +11,7 @@ export interface ProcessUse {
   cpuMs: number;
 }
 
-/** Returns the process and its descendants, except those of Chromium. */
+/** Returns the process and its descendants. Chromium's processes, and all processes below them, are left out. */
 export function processTree(root: number): ProcessUse[] {
   const children = childrenOfAll();
   return branch(root);

@@ -12,7 +12,7 @@ import { camelized } from "../package/camel-case.ts";
 import { artifactsRepo } from "./artifacts-repo.ts";
 import { errorReader, pageOf, type RestCalls, type RestDoor, restCalls } from "./rest-binding.ts";
 
-/** Error numbers that have other names in this part of the API than elsewhere. */
+/** The names of the error numbers that only this part of the API has. */
 const NAMES = {
   10100: "INVALID_INPUT",
   10101: "INVALID_REPO_NAME",

@@ -58,7 +58,10 @@ export class DeliveryChain {
     resolve(hasNext);
   }
 
-  /** Returns true if no record is being taken and the limits of a shared record are not reached. */
+  /**
+   * Returns true if the next delivery may share the record: no record is being written or about to be, no transaction
+   * is open, and the limits of bytes and time are not reached.
+   */
   #hasRoom(): boolean {
     const { gate, database, limits } = this.#agent;
     return (

@@ -9,7 +9,10 @@ import { sitemapsAreAwaited } from "./discovery/sitemaps.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { finishedPages } from "./state/pages.ts";
 
-/** Ends the job with this status. Later reports, turns and reminders change nothing. */
+/**
+ * Ends the job with this status. Later reports, turns and reminders do not change the job, except for the reminder
+ * `expire`, which deletes it.
+ */
 export function endJob(
   draft: JobDraft,
   status: Exclude<CrawlStatus, "running">,

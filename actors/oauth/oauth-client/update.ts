@@ -46,7 +46,10 @@ export function update(state: LiveClient, asked: Update, now: number): Updated {
   return { state: logs.length > 0 || checkAt !== undefined ? next : state, logs, checkAt };
 }
 
-/** Throws `invalid_request` if fields conflict, with one fault for each conflict. */
+/**
+ * Throws `invalid_request` if a field is invalid or does not fit the other fields, or if all fields together are too
+ * long. The error lists each fault, at most FAULTS_MAX of them.
+ */
 export function checkSettings(registration: Registration): void {
   const faults = settingsFaults(registration)
     .slice(0, FAULTS_MAX)

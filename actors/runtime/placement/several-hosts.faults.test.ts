@@ -167,7 +167,7 @@ describe("several hosts", function () {
     await show("first", true);
     late.pause();
     const shown = show("early", false);
-    // The suspended host `late` now has the call in its socket buffer.
+    // After this flush, the call is in the socket buffer of the host `late`, which is suspended and does not read it.
     await world.bus.connection.flush();
     const next = await world.host({ name: "next" });
     await shown;

@@ -205,8 +205,8 @@ export class Person {
   }
 
   /**
-   * Submits the form of the page with its present values, except for `changes`. If the page has several forms,
-   * `action` chooses one.
+   * Submits a form of the page with its present values, except for `changes`. `action` is the address to which the
+   * form is sent. Without it, the first form that does not sign out is submitted.
    */
   async submit(
     changes: Record<string, string | string[]>,

@@ -12,7 +12,10 @@ const SCRAPY = "2.19.0";
 
 export interface CrawlCost extends Crawled {
   cpuMs: number;
-  /** The peak resident memory of the crawler's process. */
+  /**
+   * The peak memory. For another crawler: the resident memory of its process. For Trunkline: the PSS of all processes
+   * of the instance together, without Chromium.
+   */
   peakBytes: number;
 }
 

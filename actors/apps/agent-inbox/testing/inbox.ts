@@ -35,7 +35,7 @@ export class Inbox extends ActorInHand<Messages, AgentInboxState, InboxRow> {
     return this.rounds().flatMap(([first]) => first ?? []);
   }
 
-  /** Returns, for each notification of the agent since the last call, all deliveries of that round. */
+  /** Returns, once for each notification of the agent since the last call, all deliveries of the current round. */
   rounds(): AgentDelivery[][] {
     const told = this.sent.filter(({ kind }) => kind === "agent");
     this.sent = this.sent.filter(({ kind }) => kind !== "agent");

@@ -69,7 +69,8 @@ export class HeldPage implements AsyncDisposable {
     const context = resources.use(await pool.newContext(given));
     hold?.();
     const ended = AbortSignal.any([given, context.lost]);
-    // When the task is cancelled, the context is closed immediately, whatever the page is doing.
+    // When the task is cancelled, its deadline passes or the page is lost, the context is released immediately,
+    // whatever the page is doing.
     if (ended.aborted) context.release();
     else ended.addEventListener("abort", () => context.release(), { once: true });
     const limits = { signal: ended, clock };
