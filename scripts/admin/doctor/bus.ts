@@ -22,11 +22,13 @@ export async function checkBus(context: DoctorContext): Promise<readonly Finding
 
 function missingBus({ config }: DoctorContext, found: string): Finding {
   const { natsUrl } = config;
-  const mend = found.includes("TRUNKLINE_NATS_")
-    ? "correct this setting, see docs/operate/security.md"
-    : natsUrl === undefined
-      ? "trunkline start"
-      : `start nats-server at ${withoutPasswords(natsUrl)}, or correct TRUNKLINE_NATS_URL`;
+  // Without this setting, the problem names it only as one of two ways to find a bus.
+  const mend =
+    natsUrl !== undefined && found.includes("TRUNKLINE_NATS_")
+      ? "correct this setting, see docs/operate/security.md"
+      : natsUrl === undefined
+        ? "trunkline start"
+        : `start nats-server at ${withoutPasswords(natsUrl)}, or correct TRUNKLINE_NATS_URL`;
   return { level: "failure", about: "bus", found, wanted: "a bus that answers", mend };
 }
 
