@@ -134,13 +134,11 @@ describe("DevTools session against raw commands", () => {
     this.timeout(60_000);
     const { sessionId } = await cdp.openPage();
     await cdp.show(sessionId, { html: "<input type=file ondragover='event.preventDefault()'>" });
-    const { root } = await cdp.call("DOM.getDocument", { depth: -1 }, sessionId);
-    const { nodeId } = await cdp.call(
-      "DOM.querySelector",
-      { nodeId: root.nodeId, selector: "input" },
-      sessionId,
-    );
-    await refused("DOM.setFileInputFiles", { files: [file], nodeId }, sessionId);
+    // By an object: ids of nodes end whenever the browser updates the document.
+    const expression = "document.querySelector('input')";
+    const { result } = await cdp.call("Runtime.evaluate", { expression }, sessionId);
+    const { objectId } = result;
+    await refused("DOM.setFileInputFiles", { files: [file], objectId }, sessionId);
     const at = { x: 20, y: 20, data: { items: [], files: [file], dragOperationsMask: 1 } };
     for (const type of ["dragEnter", "dragOver", "drop"]) {
       await refused("Input.dispatchDragEvent", { type, ...at }, sessionId);
