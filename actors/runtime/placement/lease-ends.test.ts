@@ -12,6 +12,7 @@ import { StateStore } from "../state/state-store.ts";
 import { LEASE_FORM, LEASE_RENEW_MS } from "./host-lease.ts";
 import { LEASE_UNSEEN_LIVES_MAX, LeaseEnds } from "./lease-ends.ts";
 import { Members } from "./members.ts";
+import { preferredHost } from "./rendezvous.ts";
 import { readShardOwners } from "./shard-owners.ts";
 
 const RELEASED_MEMBER = { payload: "", headers: { "KV-Operation": "DEL", "Nats-TTL": "60s" } };
@@ -150,8 +151,13 @@ describe("LeaseEnds", function () {
     const hosts: ActorHost[] = [];
     for (const name of ["a", "b", "c"]) hosts.push(await own.host({ name, complete: false }));
     await until("the shards are at rest", () => {
-      const open = hosts.reduce((sum, { placement }) => sum + placement.openShards, 0);
-      return open === SHARDS && hosts.every(({ placement }) => placement.isComplete);
+      // All shards may be open also between two steps of a hand-over, so the preferred hosts must have them.
+      const ids = hosts.map(({ placement }) => placement.hostId);
+      const preferred = Array.from({ length: SHARDS }, (_, shard) => preferredHost(shard, ids));
+      return hosts.every(({ placement }) => {
+        const own = preferred.filter((id) => id === placement.hostId).length;
+        return placement.isComplete && placement.openShards === own;
+      });
     });
     const heard = async () => {
       const counts = new Map<string, number>();
