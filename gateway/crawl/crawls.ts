@@ -24,13 +24,18 @@ import { nothing } from "../../schemas/http/nothing.ts";
 import { CrawlCallQuery } from "../../schemas/rendering/http/rendering.ts";
 import { Id } from "../../schemas/values.ts";
 import { blameCursor } from "../http/blame-cursor.ts";
-import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../http/route.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 import { CrawlEvents } from "./crawl-events.ts";
 import { readCrawl } from "./crawl-reader.ts";
 import { CrawlReads } from "./crawl-reads.ts";
 import { wireEntry } from "./crawl-wire.ts";
 import { startCrawl } from "./start-crawl.ts";
+
+const CRAWLS_TAG: Tag = {
+  name: "Crawls",
+  description: "Crawls of whole sites",
+};
 
 const CRAWLS = "/accounts/{account_id}/browser-rendering/crawl";
 /** The newer name of the same path. */
@@ -54,7 +59,7 @@ interface CrawlRouteParts {
 type CrawlAsked<Q = unknown> = RouteRequest<z.output<typeof CrawlPath>, Q>;
 
 const START_CRAWL = {
-  tag: "Crawls",
+  tag: CRAWLS_TAG,
   method: "post",
   path: CRAWLS,
   alias: ALIAS,
@@ -69,7 +74,7 @@ const START_CRAWL = {
 } as const;
 
 const LIST_CRAWLS = {
-  tag: "Crawls",
+  tag: CRAWLS_TAG,
   method: "get",
   path: CRAWLS,
   alias: ALIAS,
@@ -82,7 +87,7 @@ const LIST_CRAWLS = {
 } as const;
 
 const GET_CRAWL = {
-  tag: "Crawls",
+  tag: CRAWLS_TAG,
   method: "get",
   path: `${CRAWLS}/{job_id}`,
   alias: `${ALIAS}/{job_id}`,
@@ -95,7 +100,7 @@ const GET_CRAWL = {
 } as const;
 
 const CANCEL_CRAWL = {
-  tag: "Crawls",
+  tag: CRAWLS_TAG,
   method: "delete",
   path: `${CRAWLS}/{job_id}`,
   alias: `${ALIAS}/{job_id}`,
@@ -109,7 +114,7 @@ const CANCEL_CRAWL = {
 } as const;
 
 const FOLLOW_CRAWL = {
-  tag: "Crawls",
+  tag: CRAWLS_TAG,
   method: "get",
   path: `${CRAWLS}/{job_id}/events`,
   alias: `${ALIAS}/{job_id}/events`,

@@ -30,6 +30,12 @@ export interface RefusalWording {
   pointer(pointer: string): string;
 }
 
+/** A group of routes in the OpenAPI document. All routes of the group use the same object. */
+export interface Tag {
+  name: string;
+  description: string;
+}
+
 interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType> {
   method: "get" | "post" | "put" | "patch" | "delete";
   /** OpenAPI path below /v4: `/accounts/{account_id}/tokens`. */
@@ -37,7 +43,7 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
   /** A second path of the same route. */
   alias?: string;
   id: string;
-  tag: string;
+  tag: Tag;
   summary: string;
   /** The token needs one of these permissions. When absent, any valid token is enough. */
   permissions?: readonly Permission[];

@@ -9,7 +9,6 @@ import { unknownField } from "../http/parse-request.ts";
 import { type RefusalWording, type Route, refusalsOf } from "../http/route.ts";
 import { CLIENT_SCHEMES, OAUTH_TAG, oauthPaths, oauthScheme } from "./openapi-oauth.ts";
 import { jsonSchema, propertiesOf } from "./openapi-schema.ts";
-import { TAG_DESCRIPTIONS } from "./route-tags.ts";
 
 type Json = Record<string, unknown>;
 
@@ -50,8 +49,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Js
 }
 
 function tagsOf(routes: readonly Route[]): Json[] {
-  const names = [...new Set(routes.map(({ tag }) => tag))];
-  return names.map((name) => ({ name, description: TAG_DESCRIPTIONS[name] }));
+  return [...new Set(routes.map(({ tag }) => tag))].map((tag) => ({ ...tag }));
 }
 
 /** Returns the document's description in Markdown. `<details>` hides parts that only few readers need. */
@@ -78,7 +76,7 @@ function operationOf(route: Route, operationId: string): Json {
   const needed = (route.permissions ?? []).map((permission) => PERMISSIONS[permission]);
   return {
     operationId,
-    tags: [route.tag],
+    tags: [route.tag.name],
     summary: route.summary,
     description: needed.length > 0 ? `Needs the permission ${needed.join(" or ")}.` : "Any token.",
     ...(needed.length > 0 && { security: securityOf(route) }),

@@ -12,12 +12,13 @@ import {
   WireWholeDeadLetter,
 } from "../../schemas/http/operations.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
+import { INSTALLATION_TAG } from "../http/installation-tag.ts";
 import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
 import type { DeadLetter, DeadLetters, Operations } from "./operations.ts";
 
 const BY_SESSION = "(needs an administrator's session; tokens are refused)";
 const LETTERS = "/installation/dead-letters";
-const SHARED = { tag: "Installation", isOfAdministrators: true, query: nothing } as const;
+const SHARED = { tag: INSTALLATION_TAG, isOfAdministrators: true, query: nothing } as const;
 
 const LIST_HOSTS = {
   ...SHARED,

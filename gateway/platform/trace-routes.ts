@@ -9,11 +9,17 @@ import {
   WireTrace,
 } from "../../schemas/http/operations.ts";
 import { type RequestStep, STEPS_SHOWN_MAX } from "../../schemas/request-step.ts";
-import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
+import { INSTALLATION_TAG } from "../http/installation-tag.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../http/route.ts";
 import type { Operations } from "./operations.ts";
 
+const REQUESTS_TAG: Tag = {
+  name: "Requests",
+  description: "The way of one request through the platform",
+};
+
 const TRACE_REQUEST = {
-  tag: "Requests",
+  tag: REQUESTS_TAG,
   method: "get",
   path: "/accounts/{account_id}/requests/{request_id}",
   id: "traceRequest",
@@ -25,7 +31,7 @@ const TRACE_REQUEST = {
 } as const;
 
 const TRACE_ANY_REQUEST = {
-  tag: "Installation",
+  tag: INSTALLATION_TAG,
   method: "get",
   path: "/installation/requests/{request_id}",
   id: "traceAnyRequest",

@@ -26,6 +26,7 @@ import { RenderQuery } from "../../schemas/rendering/http/rendering.ts";
 import { PICTURE_MEDIA_TYPES, ScreenshotRequest } from "../../schemas/rendering/http/screenshot.ts";
 import { render } from "../../schemas/rendering/render.ts";
 import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
+import { RENDERING_TAG } from "./jobs/job-routes.ts";
 import { type JobsParts, orAsJob } from "./jobs/start-job.ts";
 import { REFUSALS, type Rendered, writeRendered } from "./write-rendered.ts";
 
@@ -36,7 +37,7 @@ const ALIAS = "/accounts/{account_id}/browser-run";
 /** Properties that are common to all routes that render a page. */
 const RENDERS = {
   method: "post",
-  tag: "Rendering",
+  tag: RENDERING_TAG,
   takesFiles: true,
   permissions: ["browser-rendering.write"],
   parameters: AccountPath,
@@ -84,7 +85,7 @@ const GET_USAGE = {
   path: `${RENDERING}/usage`,
   alias: `${ALIAS}/usage`,
   id: "getUsage",
-  tag: "Rendering",
+  tag: RENDERING_TAG,
   summary: "List the browser time used on each UTC day",
   permissions: ["browser-rendering.read", "account.read"],
   parameters: AccountPath,

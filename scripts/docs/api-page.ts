@@ -1,7 +1,6 @@
 /** Generates the page with every route of the REST API from the gateway's declarations. */
 import { routeTable } from "../../gateway/app.ts";
 import type { Route } from "../../gateway/http/route.ts";
-import { TAG_DESCRIPTIONS } from "../../gateway/platform/route-tags.ts";
 import { GIT_SIZES } from "../../schemas/repositories/git-sizes.ts";
 
 export function apiPage(): string {
@@ -11,9 +10,9 @@ export function apiPage(): string {
       ({ method, path, summary, permissions = [] }) =>
         `| \`${method.toUpperCase()} ${path}\` | ${summary} | ${permissions.map((id) => `\`${id}\``).join(" or ") || "any token"} |`,
     );
-    return `## ${tag}
+    return `## ${tag.name}
 
-${TAG_DESCRIPTIONS[tag] ?? tag}.
+${tag.description}.
 
 | request | does | needs |
 | --- | --- | --- |

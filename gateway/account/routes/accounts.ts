@@ -13,13 +13,18 @@ import { ActorError } from "../../../schemas/errors.ts";
 import type { Listing } from "../../../schemas/http/listing.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { pageOf } from "../../http/listing.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
+
+const ACCOUNTS_TAG: Tag = {
+  name: "Accounts",
+  description: "Accounts of the caller, and the permissions that scopes and tokens name",
+};
 
 const LIST_ACCOUNTS = {
   method: "get",
   path: "/accounts",
   id: "listAccounts",
-  tag: "Accounts",
+  tag: ACCOUNTS_TAG,
   summary: "List the accounts that the token can use",
   parameters: nothing,
   query: AccountsQuery,
@@ -30,7 +35,7 @@ const GET_ACCOUNT = {
   method: "get",
   path: "/accounts/{account_id}",
   id: "getAccount",
-  tag: "Accounts",
+  tag: ACCOUNTS_TAG,
   summary: "Get an account",
   parameters: AccountPath,
   query: nothing,
@@ -41,7 +46,7 @@ const GET_USER = {
   method: "get",
   path: "/user",
   id: "getUser",
-  tag: "Accounts",
+  tag: ACCOUNTS_TAG,
   summary: "Get the token's user: the user who authorized its client or created it",
   parameters: nothing,
   query: nothing,

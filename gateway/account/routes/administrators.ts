@@ -12,12 +12,13 @@ import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { INSTALLATION_TAG } from "../../http/installation-tag.ts";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 
 const ADMINISTRATORS = "/installation/administrators";
 
 const LIST_ADMINISTRATORS = {
-  tag: "Installation",
+  tag: INSTALLATION_TAG,
   method: "get",
   path: ADMINISTRATORS,
   id: "listAdministrators",
@@ -30,7 +31,7 @@ const LIST_ADMINISTRATORS = {
 } as const;
 
 const ADD_ADMINISTRATOR = {
-  tag: "Installation",
+  tag: INSTALLATION_TAG,
   method: "post",
   path: ADMINISTRATORS,
   id: "addAdministrator",
@@ -44,7 +45,7 @@ const ADD_ADMINISTRATOR = {
 } as const;
 
 const REMOVE_ADMINISTRATOR = {
-  tag: "Installation",
+  tag: INSTALLATION_TAG,
   method: "delete",
   path: `${ADMINISTRATORS}/{user_id}`,
   id: "removeAdministrator",

@@ -23,8 +23,13 @@ import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newInvitation } from "../invitation-text.ts";
+
+const MEMBERS_TAG: Tag = {
+  name: "Members",
+  description: "People of an account, their roles and invitations",
+};
 
 const MEMBERS = "/accounts/{account_id}/members";
 const MEMBER = `${MEMBERS}/{member_id}`;
@@ -32,7 +37,7 @@ const MEMBER = `${MEMBERS}/{member_id}`;
 type OfMember<B = unknown> = RouteRequest<z.output<typeof MemberPath>, unknown, B>;
 
 const INVITE_MEMBER = {
-  tag: "Members",
+  tag: MEMBERS_TAG,
   permissions: ["account.write"],
   method: "post",
   path: MEMBERS,
@@ -46,7 +51,7 @@ const INVITE_MEMBER = {
 } as const;
 
 const LIST_MEMBERS = {
-  tag: "Members",
+  tag: MEMBERS_TAG,
   permissions: ["account.read"],
   method: "get",
   path: MEMBERS,
@@ -58,7 +63,7 @@ const LIST_MEMBERS = {
 } as const;
 
 const GET_MEMBER = {
-  tag: "Members",
+  tag: MEMBERS_TAG,
   permissions: ["account.read"],
   method: "get",
   path: MEMBER,
@@ -70,7 +75,7 @@ const GET_MEMBER = {
 } as const;
 
 const UPDATE_MEMBER = {
-  tag: "Members",
+  tag: MEMBERS_TAG,
   permissions: ["account.write"],
   method: "put",
   path: MEMBER,
@@ -84,7 +89,7 @@ const UPDATE_MEMBER = {
 } as const;
 
 const REMOVE_MEMBER = {
-  tag: "Members",
+  tag: MEMBERS_TAG,
   permissions: ["account.write"],
   method: "delete",
   path: MEMBER,
@@ -97,7 +102,7 @@ const REMOVE_MEMBER = {
 } as const;
 
 const LIST_ROLES = {
-  tag: "Members",
+  tag: MEMBERS_TAG,
   permissions: ["account.read"],
   method: "get",
   path: "/accounts/{account_id}/roles",
@@ -109,7 +114,7 @@ const LIST_ROLES = {
 } as const;
 
 const GET_ROLE = {
-  tag: "Members",
+  tag: MEMBERS_TAG,
   permissions: ["account.read"],
   method: "get",
   path: "/accounts/{account_id}/roles/{role_id}",

@@ -7,10 +7,15 @@ import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import type { Caller } from "../../http/locals.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
+
+const SESSIONS_TAG: Tag = {
+  name: "Sessions",
+  description: "Browsers in which a person is signed in",
+};
 
 const LIST_SESSIONS = {
-  tag: "Sessions",
+  tag: SESSIONS_TAG,
   method: "get",
   path: "/user/sessions",
   id: "listSessions",
@@ -25,7 +30,7 @@ const LIST_SESSIONS = {
 } as const;
 
 const END_SESSION = {
-  tag: "Sessions",
+  tag: SESSIONS_TAG,
   method: "delete",
   path: "/user/sessions/{session_id}",
   id: "endSession",

@@ -25,15 +25,20 @@ import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newToken } from "../api-token-text.ts";
 import { checkExpiry, checkHeld, checkResources, type TokenTimes } from "./token-checks.ts";
 import { permissionGroup, wireToken, wireValidity } from "./wire-token.ts";
 
+const TOKENS_TAG: Tag = {
+  name: "Tokens",
+  description: "API tokens of an account",
+};
+
 const TOKENS = "/accounts/{account_id}/tokens";
 
 const CREATE_TOKEN = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "post",
   path: TOKENS,
   id: "createToken",
@@ -48,7 +53,7 @@ const CREATE_TOKEN = {
 } as const;
 
 const LIST_TOKENS = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "get",
   path: TOKENS,
   id: "listTokens",
@@ -60,7 +65,7 @@ const LIST_TOKENS = {
 } as const;
 
 const LIST_PERMISSION_GROUPS = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "get",
   path: `${TOKENS}/permission_groups`,
   id: "listPermissionGroups",
@@ -72,7 +77,7 @@ const LIST_PERMISSION_GROUPS = {
 } as const;
 
 const VERIFY_ACCOUNT_TOKEN = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "get",
   path: `${TOKENS}/verify`,
   id: "verifyAccountToken",
@@ -83,7 +88,7 @@ const VERIFY_ACCOUNT_TOKEN = {
 } as const;
 
 const GET_TOKEN = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "get",
   path: `${TOKENS}/{token_id}`,
   id: "getToken",
@@ -95,7 +100,7 @@ const GET_TOKEN = {
 } as const;
 
 const UPDATE_TOKEN = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "put",
   path: `${TOKENS}/{token_id}`,
   id: "updateToken",
@@ -108,7 +113,7 @@ const UPDATE_TOKEN = {
 } as const;
 
 const ROLL_TOKEN = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "put",
   path: `${TOKENS}/{token_id}/value`,
   id: "rollToken",
@@ -120,7 +125,7 @@ const ROLL_TOKEN = {
 } as const;
 
 const DELETE_TOKEN = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "delete",
   path: `${TOKENS}/{token_id}`,
   id: "deleteToken",
@@ -132,7 +137,7 @@ const DELETE_TOKEN = {
 } as const;
 
 const VERIFY_TOKEN = {
-  tag: "Tokens",
+  tag: TOKENS_TAG,
   method: "get",
   path: "/user/tokens/verify",
   id: "verifyToken",

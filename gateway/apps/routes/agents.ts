@@ -22,6 +22,7 @@ import { nothing } from "../../../schemas/http/nothing.ts";
 import { CALL_DEADLINE_MS_MAX, JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { pageOf } from "../../http/listing.ts";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { APPS_TAG } from "./apps.ts";
 
 const AGENTS = "/accounts/{account_id}/apps/{app}/agents";
 const AGENT = `${AGENTS}/{class_name}/{agent}`;
@@ -39,7 +40,7 @@ interface AgentRouteParts {
 }
 
 const LIST_AGENTS = {
-  tag: "Apps",
+  tag: APPS_TAG,
   permissions: ["apps.read"],
   method: "get",
   path: AGENTS,
@@ -51,7 +52,7 @@ const LIST_AGENTS = {
 } as const;
 
 const GET_AGENT = {
-  tag: "Apps",
+  tag: APPS_TAG,
   permissions: ["apps.read"],
   method: "get",
   path: AGENT,
@@ -64,7 +65,7 @@ const GET_AGENT = {
 } as const;
 
 const QUERY_AGENT = {
-  tag: "Apps",
+  tag: APPS_TAG,
   permissions: ["apps.write"],
   method: "post",
   path: `${AGENT}/query`,
@@ -78,7 +79,7 @@ const QUERY_AGENT = {
 } as const;
 
 const CALL_AGENT = {
-  tag: "Apps",
+  tag: APPS_TAG,
   permissions: ["apps.write"],
   method: "post",
   path: `${AGENT}/call`,

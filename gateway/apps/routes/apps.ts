@@ -35,9 +35,14 @@ import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { appLogSubject } from "../../../schemas/subjects.ts";
 import { pageOf } from "../../http/listing.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { type AppAddresses, machineUrlOf, originOf } from "../app-addresses.ts";
 import { deployApp } from "../deploy-app.ts";
+
+export const APPS_TAG: Tag = {
+  name: "Apps",
+  description: "Deployed apps, their secrets and logs",
+};
 
 /** Limit of a deployment as JSON. Escapes in JSON may double the size of a bundle. */
 const APP_DEPLOY_BYTES_MAX = 2 * APP_BUNDLE_BYTES_MAX + 1_000_000;
@@ -62,8 +67,8 @@ interface AppRouteParts {
 type OfApp<B = unknown> = RouteRequest<z.output<typeof AppPath>, unknown, B>;
 type OfSecret<B = unknown> = RouteRequest<z.output<typeof AppSecretPath>, unknown, B>;
 
-const READS = { tag: "Apps", permissions: ["apps.read"] } as const;
-const WRITES = { tag: "Apps", permissions: ["apps.write"] } as const;
+const READS = { tag: APPS_TAG, permissions: ["apps.read"] } as const;
+const WRITES = { tag: APPS_TAG, permissions: ["apps.write"] } as const;
 
 const LIST_APPS = {
   ...READS,

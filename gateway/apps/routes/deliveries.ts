@@ -29,7 +29,12 @@ import {
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
+
+const DELIVERIES_TAG: Tag = {
+  name: "Deliveries",
+  description: "Webhooks that came in and went out",
+};
 
 const AGENT = "/accounts/{account_id}/apps/{app}/agents/{class_name}/{agent}";
 const DELIVERIES = `${AGENT}/deliveries`;
@@ -40,8 +45,8 @@ interface DeliveryRouteParts {
   blobs: Pick<BlobStore, "get">;
 }
 
-const READS = { tag: "Deliveries", permissions: ["apps.read"] } as const;
-const WRITES = { tag: "Deliveries", permissions: ["apps.write"] } as const;
+const READS = { tag: DELIVERIES_TAG, permissions: ["apps.read"] } as const;
+const WRITES = { tag: DELIVERIES_TAG, permissions: ["apps.write"] } as const;
 
 const LIST_DELIVERIES = {
   ...READS,

@@ -35,15 +35,20 @@ import { authorOf } from "../../account/author.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
 import { pageOf } from "../../http/listing.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
 import { wireChange, wireClient } from "./wire-client.ts";
+
+const OAUTH_CLIENTS_TAG: Tag = {
+  name: "OAuth clients",
+  description: "Clients that may ask people for authorization",
+};
 
 const CLIENTS = "/accounts/{account_id}/oauth_clients";
 const CLIENT = `${CLIENTS}/{client_id}`;
 
 const CREATE_OAUTH_CLIENT = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.write"],
   method: "post",
   path: CLIENTS,
@@ -57,7 +62,7 @@ const CREATE_OAUTH_CLIENT = {
 } as const;
 
 const LIST_OAUTH_CLIENTS = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.read"],
   method: "get",
   path: CLIENTS,
@@ -69,7 +74,7 @@ const LIST_OAUTH_CLIENTS = {
 } as const;
 
 const GET_OAUTH_CLIENT = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.read"],
   method: "get",
   path: CLIENT,
@@ -81,7 +86,7 @@ const GET_OAUTH_CLIENT = {
 } as const;
 
 const UPDATE_OAUTH_CLIENT = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.write"],
   method: "patch",
   path: CLIENT,
@@ -95,7 +100,7 @@ const UPDATE_OAUTH_CLIENT = {
 } as const;
 
 const DELETE_OAUTH_CLIENT = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.write"],
   method: "delete",
   path: CLIENT,
@@ -107,7 +112,7 @@ const DELETE_OAUTH_CLIENT = {
 } as const;
 
 const ROTATE_OAUTH_CLIENT_SECRET = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.write"],
   method: "post",
   path: `${CLIENT}/rotate_secret`,
@@ -120,7 +125,7 @@ const ROTATE_OAUTH_CLIENT_SECRET = {
 } as const;
 
 const DELETE_OLD_OAUTH_CLIENT_SECRET = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.write"],
   method: "delete",
   path: `${CLIENT}/rotate_secret`,
@@ -132,7 +137,7 @@ const DELETE_OLD_OAUTH_CLIENT_SECRET = {
 } as const;
 
 const LIST_OAUTH_CLIENT_CHANGES = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.read"],
   method: "get",
   path: `${CLIENT}/audit_log`,
@@ -145,7 +150,7 @@ const LIST_OAUTH_CLIENT_CHANGES = {
 } as const;
 
 const LIST_OAUTH_CLIENT_ALLOWANCES = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   permissions: ["oauth-clients.read"],
   method: "get",
   path: `${CLIENT}/allowances`,
@@ -157,7 +162,7 @@ const LIST_OAUTH_CLIENT_ALLOWANCES = {
 } as const;
 
 const LIST_OAUTH_SCOPES = {
-  tag: "OAuth clients",
+  tag: OAUTH_CLIENTS_TAG,
   method: "get",
   path: "/oauth/scopes",
   id: "listOAuthScopes",

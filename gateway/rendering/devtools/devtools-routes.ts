@@ -22,16 +22,26 @@ import {
   WireTarget,
   WireVersion,
 } from "../../../schemas/rendering/http/devtools.ts";
-import { defineRoute, type Route } from "../../http/route.ts";
+import { defineRoute, type Route, type Tag } from "../../http/route.ts";
 import { type DevtoolsRoutesParts, devtoolsHandlers } from "./devtools-handlers.ts";
+
+const DEVTOOLS_TAG: Tag = {
+  name: "DevTools",
+  description:
+    "Browsers that puppeteer, playwright and other clients of the DevTools protocol drive",
+};
 
 const DEVTOOLS = "/accounts/{account_id}/browser-rendering/devtools";
 const ALIAS = "/accounts/{account_id}/browser-run/devtools";
 
 const at = (path: string) => ({ path: DEVTOOLS + path, alias: ALIAS + path });
-const READS = { tag: "DevTools", permissions: ["browser-rendering.read"], query: nothing } as const;
+const READS = {
+  tag: DEVTOOLS_TAG,
+  permissions: ["browser-rendering.read"],
+  query: nothing,
+} as const;
 const WRITES = {
-  tag: "DevTools",
+  tag: DEVTOOLS_TAG,
   permissions: ["browser-rendering.write"],
   query: nothing,
 } as const;

@@ -14,9 +14,14 @@ import { PICTURE_MEDIA_TYPES } from "../../../schemas/rendering/http/screenshot.
 import { refusalOfJob, renderJobs } from "../../../schemas/rendering/render-jobs.ts";
 import { Id } from "../../../schemas/values.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { OF_ONE_CALL, REFUSALS, writeRendered } from "../write-rendered.ts";
 import type { JobsParts } from "./start-job.ts";
+
+export const RENDERING_TAG: Tag = {
+  name: "Rendering",
+  description: "PDFs, screenshots and other results of a page in a browser",
+};
 
 const JOBS = "/accounts/{account_id}/browser-rendering/jobs";
 /** A second path of the same routes, with the newer product name. */
@@ -27,7 +32,7 @@ const LIST_JOBS = {
   path: JOBS,
   alias: ALIAS,
   id: "listJobs",
-  tag: "Rendering",
+  tag: RENDERING_TAG,
   summary: "List the account's jobs of the last 24 hours, newest first",
   permissions: ["browser-rendering.read"],
   parameters: AccountPath,
@@ -36,7 +41,7 @@ const LIST_JOBS = {
 } as const;
 
 const OF_JOB = {
-  tag: "Rendering",
+  tag: RENDERING_TAG,
   parameters: JobPath,
   query: nothing,
 } as const;

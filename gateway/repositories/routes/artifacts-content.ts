@@ -26,7 +26,12 @@ import { Archives } from "../read/read-archive.ts";
 import { readDiff } from "../read/read-diff.ts";
 import type { Repositories } from "../repositories.ts";
 import { commitFiles } from "../write/commit-files.ts";
-import { artifactFileRoutes, type ContentParts, notFound } from "./artifacts-files.ts";
+import {
+  artifactFileRoutes,
+  type ContentParts,
+  notFound,
+  REPOSITORY_CONTENT_TAG,
+} from "./artifacts-files.ts";
 import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 import { HeldBytes } from "./held-bytes.ts";
@@ -41,7 +46,7 @@ const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const SHOWN_OBJECT_FACTOR = 4;
 
 const LIST_REFS = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/refs`,
@@ -54,7 +59,7 @@ const LIST_REFS = {
 } as const;
 
 const GET_LOG = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/log`,
@@ -68,7 +73,7 @@ const GET_LOG = {
 } as const;
 
 const GET_COMMIT = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/commit/{hash}`,
@@ -82,7 +87,7 @@ const GET_COMMIT = {
 } as const;
 
 const GET_TREE = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/tree/{hash}`,
@@ -96,7 +101,7 @@ const GET_TREE = {
 } as const;
 
 const GET_DIFF = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/diff`,
@@ -110,7 +115,7 @@ const GET_DIFF = {
 
 /** The body is added later, because the operator's settings limit it. */
 const COMMIT_FILES = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "post",
   path: `${REPO}/commits`,

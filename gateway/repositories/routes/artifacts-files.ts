@@ -11,7 +11,7 @@ import {
   RepoPath,
 } from "../../../schemas/repositories/http/artifacts.ts";
 import { answerRanged, RANGED } from "../../http/ranged-answer.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { ARCHIVE_FORMATS, type ArchiveFormat, type Archives } from "../read/read-archive.ts";
 import type { FoundFile } from "../read/read-repo.ts";
 import { sniffType } from "../read/read-type.ts";
@@ -20,10 +20,15 @@ import { addressOf, REPO } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 import type { HeldBytes } from "./held-bytes.ts";
 
+export const REPOSITORY_CONTENT_TAG: Tag = {
+  name: "Repository content",
+  description: "Refs, commits and files of a repository",
+};
+
 const BYTES = "application/octet-stream";
 
 const GET_BLOB = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/blob/{hash}`,
@@ -37,7 +42,7 @@ const GET_BLOB = {
 } as const;
 
 const GET_FILE = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/file`,
@@ -51,7 +56,7 @@ const GET_FILE = {
 } as const;
 
 const GET_RAW = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/raw/{ref}/{path}`,
@@ -67,7 +72,7 @@ const GET_RAW = {
 } as const;
 
 const GET_ARCHIVE = {
-  tag: "Repository content",
+  tag: REPOSITORY_CONTENT_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/archive/{archive}`,

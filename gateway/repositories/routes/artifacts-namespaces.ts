@@ -13,6 +13,7 @@ import { WireNamespace, WireStored } from "../../../schemas/repositories/http/ar
 import type { Caller } from "../../http/locals.ts";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import type { Repositories } from "../repositories.ts";
+import { REPOSITORIES_TAG } from "./artifacts.ts";
 import {
   NAMESPACE,
   NAMESPACES,
@@ -26,7 +27,7 @@ import { artifactsWording } from "./artifacts-wording.ts";
 import { mustOpenNamespace } from "./check-namespace.ts";
 
 const GET_STORED_BYTES = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "get",
   path: STORED,
@@ -40,7 +41,7 @@ const GET_STORED_BYTES = {
 } as const;
 
 const CREATE_NAMESPACE = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "post",
   path: NAMESPACES,
@@ -56,7 +57,7 @@ const CREATE_NAMESPACE = {
 } as const;
 
 const LIST_NAMESPACES = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "get",
   path: NAMESPACES,
@@ -70,7 +71,7 @@ const LIST_NAMESPACES = {
 } as const;
 
 const GET_NAMESPACE = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "get",
   path: NAMESPACE,
@@ -83,7 +84,7 @@ const GET_NAMESPACE = {
 } as const;
 
 const DELETE_NAMESPACE = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "delete",
   path: NAMESPACE,

@@ -14,13 +14,18 @@ import {
   RevokedRepoToken,
   WireRepoToken,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import type { Repositories } from "../repositories.ts";
 import { addressOf, NAMESPACE, REPO, timeOf, wireToken } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 
+const REPOSITORY_TOKENS_TAG: Tag = {
+  name: "Repository tokens",
+  description: "Tokens that open one repository to git clients",
+};
+
 const LIST_REPO_TOKENS = {
-  tag: "Repository tokens",
+  tag: REPOSITORY_TOKENS_TAG,
   wording: artifactsWording,
   method: "get",
   path: `${REPO}/tokens`,
@@ -33,7 +38,7 @@ const LIST_REPO_TOKENS = {
 } as const;
 
 const MINT_REPO_TOKEN = {
-  tag: "Repository tokens",
+  tag: REPOSITORY_TOKENS_TAG,
   wording: artifactsWording,
   method: "post",
   path: `${NAMESPACE}/tokens`,
@@ -48,7 +53,7 @@ const MINT_REPO_TOKEN = {
 } as const;
 
 const REVOKE_REPO_TOKEN = {
-  tag: "Repository tokens",
+  tag: REPOSITORY_TOKENS_TAG,
   wording: artifactsWording,
   method: "delete",
   path: `${NAMESPACE}/tokens/{token_id}`,

@@ -21,7 +21,7 @@ import {
   WireRepoDetails,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import type { RepoListing, RepoSort } from "../../../schemas/repositories/namespace.ts";
-import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
+import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import type { CreatedRepo as MadeRepo, Repositories } from "../repositories.ts";
 import { forkRepo } from "../write/fork-repo.ts";
 import {
@@ -36,8 +36,13 @@ import {
 } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 
+export const REPOSITORIES_TAG: Tag = {
+  name: "Repositories",
+  description: "Git repositories and their namespaces",
+};
+
 const CREATE_REPO = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "post",
   path: REPOS,
@@ -52,7 +57,7 @@ const CREATE_REPO = {
 } as const;
 
 const LIST_REPOS = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "get",
   path: REPOS,
@@ -65,7 +70,7 @@ const LIST_REPOS = {
 } as const;
 
 const GET_REPO = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "get",
   path: REPO,
@@ -78,7 +83,7 @@ const GET_REPO = {
 } as const;
 
 const CHANGE_REPO = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "patch",
   path: REPO,
@@ -92,7 +97,7 @@ const CHANGE_REPO = {
 } as const;
 
 const DELETE_REPO = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "delete",
   path: REPO,
@@ -105,7 +110,7 @@ const DELETE_REPO = {
 } as const;
 
 const FORK_REPO = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "post",
   path: `${REPO}/fork`,
@@ -120,7 +125,7 @@ const FORK_REPO = {
 } as const;
 
 const PRUNE_REPO = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "post",
   path: `${REPO}/prune`,
@@ -135,7 +140,7 @@ const PRUNE_REPO = {
 } as const;
 
 const IMPORT_REPO = {
-  tag: "Repositories",
+  tag: REPOSITORIES_TAG,
   wording: artifactsWording,
   method: "post",
   path: `${REPO}/import`,

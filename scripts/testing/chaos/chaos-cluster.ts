@@ -24,6 +24,8 @@ const OF_EACH_ROLE = 2;
  */
 const STARTS_MS_MAX = 180_000;
 const AGAIN_MS = 250;
+/** Number of log lines that are shown of a start that failed. */
+const FAILED_LINES = 30;
 
 /** A process that keeps its port and its data when it is started again. */
 export interface ChaosPlace {
@@ -118,8 +120,12 @@ export class ChaosCluster implements AsyncDisposable {
     return new Map([...ours, ...servers]);
   }
 
-  /** Starts the process. Resolves when it is ready. If it exits before, it is started again. */
+  /**
+   * Starts the process. Resolves when it is ready. If it exits before, it is started again. Rejects with the last log
+   * lines of each start if none succeeds.
+   */
   async startProcess(place: ChaosPlace): Promise<void> {
+    const failures: string[] = [];
     const isStarted = async () => {
       if (this.#isOver) return true;
       const instance = this.#newProcess(place);
@@ -128,14 +134,17 @@ export class ChaosCluster implements AsyncDisposable {
         await instance.ready();
         place.isReady = true;
         return true;
-      } catch {
+      } catch (error) {
+        failures.push(String(error).slice(0, 200), ...instance.lines.slice(-FAILED_LINES));
         await instance[Symbol.asyncDispose]();
         place.instance = undefined;
         await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
         return false;
       }
     };
-    await until(`${place.name} starts`, isStarted, STARTS_MS_MAX);
+    await until(`${place.name} starts`, isStarted, STARTS_MS_MAX).catch((error: Error) => {
+      throw new Error([error.message, ...failures].join("\n"));
+    });
   }
 
   /** Ends the process with this signal. Resolves to its exit code. */
