@@ -1,12 +1,17 @@
 /** Runs an instance of Trunkline with some of the roles in a separate process for a test. */
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../free-port.ts";
 import { ChildProgram } from "./child-program.ts";
 import { startCommand } from "./start-command.ts";
 import { until } from "./until.ts";
 
 const START_MS_MAX = 120_000;
+/** A process that listens but does not answer within this time is asked again. */
+const ANSWER_MS_MAX = 10_000;
+/** Pause between two requests for the health: each takes processor time from the start that it waits for. */
+const LOOK_MS = 20;
 /** All processes have the same token for their metrics, whichever process has the credentials. */
 const METRICS_TOKEN = "opens-metrics-in-tests";
 
@@ -66,11 +71,13 @@ export class RoleProcess implements AsyncDisposable {
    * Resolves when /healthz reports that everything the roles need is available. Rejects if the process exits before.
    */
   async ready(): Promise<void> {
-    const healthy = () =>
-      fetch(this.#urlOf("/healthz")).then(
-        ({ ok }) => ok,
-        () => false, // It does not listen yet.
-      );
+    const healthy = async () => {
+      const signal = AbortSignal.timeout(ANSWER_MS_MAX);
+      const answer = await fetch(this.#urlOf("/healthz"), { signal }).catch(() => undefined);
+      if (answer?.ok) return true;
+      await pause(LOOK_MS);
+      return false;
+    };
     const ended = this.#program.exit().then((code) => {
       throw new Error(`Cannot start instance: code ${code}: ${this.lines.join("\n")}`);
     });

@@ -4,7 +4,7 @@ import { startWorld, type World } from "../../../scripts/testing/actor-world.ts"
 import { startCluster } from "../../../scripts/testing/nats-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus, BusLost } from "./bus.ts";
-import { isSingleServer, readInOrder } from "./read-in-order.ts";
+import { isSingleServer, readInOrder, UNUSED_CONSUMER_MS_MAX } from "./read-in-order.ts";
 
 const SUBJECT = "mail.0.counter.a";
 
@@ -91,6 +91,19 @@ describe("readInOrder", function () {
     }
     expect(read).to.deep.equal(["1", "2", "3"]);
     expect(unheard).to.equal(-1);
+  });
+
+  it("leaves a consumer behind for UNUSED_CONSUMER_MS_MAX at most when its process is killed", async () => {
+    await using world = await startWorld();
+    const stopped = new AbortController();
+    const reading = startReading(world, [], stopped.signal);
+    const { consumers } = world.bus.jetstream;
+    const list = () => Array.fromAsync(consumers.list(STREAMS.mail));
+    const own = async () => (await list()).find(({ name }) => name.startsWith("test-"));
+    const { config } = await until("the consumer is there", own);
+    expect(config.inactive_threshold).to.equal(UNUSED_CONSUMER_MS_MAX * 1e6);
+    stopped.abort();
+    await reading;
   });
 
   it("requests few heartbeats from a single server, because its consumer dies with the connection", async () => {

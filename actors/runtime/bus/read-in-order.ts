@@ -16,6 +16,11 @@ const CONSUMER_HEARTBEAT_MS = 1_000;
  * A host has 130 readers, and their heartbeats would be most of an idle instance's work.
  */
 const LONE_CONSUMER_HEARTBEAT_MS = 15_000;
+/**
+ * The server deletes a consumer after this time without a reader. Each host has two consumers a shard, so hosts that
+ * are killed again and again would leave thousands. A reader whose consumer was deleted creates another one.
+ */
+export const UNUSED_CONSUMER_MS_MAX = 30_000;
 
 interface ReadOptions {
   stream: string;
@@ -66,6 +71,7 @@ async function* readOnce(
     const consumer = await bus.whileConnected(() =>
       bus.jetstream.jetstream().consumers.get(stream, {
         ...select,
+        inactive_threshold: UNUSED_CONSUMER_MS_MAX,
         name_prefix: `${name}-${nuid.next()}`,
       }),
     );

@@ -122,4 +122,14 @@ describe("BusActorClient.run()", function () {
     expect(error).to.include({ code: "busy", message: "m" });
     expect(error.details).to.deep.equal({ retryAfterS: 3 });
   });
+
+  it("does not tell a waiting caller that it has left, when a worker could not reach it", async () => {
+    const running = refusalOf(run());
+    const { say } = (await pull())("one");
+    await say("started");
+    await say("refused", JSON.stringify({ code: "cancelled", message: "its asker has left" }));
+    const error = await running;
+    expect(error.code).to.equal("unavailable");
+    expect(error.details).to.deep.equal({ retryAfterS: 1 });
+  });
 });

@@ -199,7 +199,7 @@ class WaitingRun<R> {
       return;
     }
     question.respond();
-    if (step === "refused") this.fail(decodeRefusal(question.string()));
+    if (step === "refused") this.fail(this.#seenFromHere(decodeRefusal(question.string())));
     else if (step === "reply" && !this.#replied) {
       this.#replied = true;
       const reply = JSON.parse(question.string()) as R;
@@ -208,6 +208,16 @@ class WaitingRun<R> {
       this.#complete = true;
       this.#wake();
     }
+  }
+
+  /**
+   * A worker that could not reach this process for a while believes that the caller has left. But the caller waits,
+   * so the task failed for another reason, and may succeed when it is repeated.
+   */
+  #seenFromHere(refusal: ActorError): ActorError {
+    if (refusal.code !== "cancelled") return refusal;
+    const text = `Cannot finish ${this.#task.kind} task: its worker lost the connection to this process`;
+    return new ActorError("unavailable", text, { retryAfterS: 1 });
   }
 
   #started(from: string): void {

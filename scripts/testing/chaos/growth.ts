@@ -3,6 +3,7 @@
  * streams and consumers.
  */
 import { readdir } from "node:fs/promises";
+import { UNUSED_CONSUMER_MS_MAX } from "../../../actors/runtime/bus/read-in-order.ts";
 import { findLeftWork } from "../left-work.ts";
 import { residentBytes } from "../memory-watch.ts";
 import { openFilesOf } from "../process-children.ts";
@@ -17,11 +18,8 @@ const MB = 1024 ** 2;
 const MEMORY_FACTOR = 1.5;
 const MEMORY_MB_MORE = 150;
 const OPEN_FILES_MORE = 200;
-/**
- * The server deletes a consumer after 5 minutes without use. A consumer that is older than this time must have been
- * deleted.
- */
-const UNUSED_MS_MAX = 6 * 60_000;
+/** A consumer without a reader that is older than this time must have been deleted. */
+const UNUSED_MS_MAX = 2 * UNUSED_CONSUMER_MS_MAX;
 /**
  * Maximum number of files in the folders of processes at the end of a run: caches of repositories and profiles of
  * browsers.
