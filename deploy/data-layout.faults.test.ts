@@ -1,5 +1,5 @@
 /**
- * Starts whole instances with other numbers of shards and state streams than the default. Each role has its own bus
+ * Starts whole instances with other numbers of shards and streams than the default. Each role has its own bus
  * user.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -10,9 +10,13 @@ import { trunkline } from "../scripts/testing/command-line.ts";
 import { RoleProcess } from "../scripts/testing/role-process.ts";
 
 const ROLES = { TRUNKLINE_ROLES: "gateway,actors" };
-const CHOSEN = { TRUNKLINE_SHARDS: "16", TRUNKLINE_STATE_STREAMS: "4" };
+const CHOSEN = {
+  TRUNKLINE_SHARDS: "16",
+  TRUNKLINE_STATE_STREAMS: "4",
+  TRUNKLINE_MAIL_STREAMS: "2",
+};
 
-describe("an instance with other numbers of shards and state streams", function () {
+describe("an instance with other numbers of shards and streams", function () {
   this.timeout(240_000);
   let folder: string;
   before(async () => {

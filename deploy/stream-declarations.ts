@@ -10,10 +10,12 @@ import {
 import { nanos } from "@nats-io/transport-node";
 import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
+import type { DataLayout } from "../schemas/data-layout.ts";
 import { JOURNAL_MESSAGES_KEPT, LANE_TASKS_MAX } from "../schemas/limits.ts";
 import { RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
 import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
 import { TRACE_MESSAGES_PER_SUBJECT_MAX } from "../schemas/request-step.ts";
+import { allMail, type MailSubjects } from "../schemas/split-streams.ts";
 import {
   BLOB_STREAMS,
   objectSubjects,
@@ -26,7 +28,7 @@ import {
 /** Number of days for which the stream stores a dead letter. */
 const DEAD_LETTER_DAYS = 30;
 /**
- * Maximum number of waiting mail messages of all actors. Above it, the stream refuses mail, outboxes become full, and
+ * Maximum number of waiting messages in a stream of mail. Above it, the stream refuses mail, outboxes become full, and
  * actors answer `busy`.
  */
 const MAIL_MESSAGES_MAX = 5_000_000;
@@ -70,11 +72,8 @@ const MARKER_MS = 60_000;
 
 export interface StreamsOptions {
   replicas: number;
-  /**
-   * The number of state streams. One is enough on one machine. With several, commits of different shards run in
-   * parallel.
-   */
-  buckets: number;
+  /** How many streams each store has. One is enough on one machine. Several store messages in parallel. */
+  layout: DataLayout;
   tasks: readonly TaskContract[];
   /** How long a watcher can still see the marker of an expired lease or a removed row. Default: one minute. */
   markerMs?: number;
@@ -83,7 +82,7 @@ export interface StreamsOptions {
 /** Returns the declarations of all streams. */
 export function allStreams({
   replicas,
-  buckets,
+  layout,
   markerMs = MARKER_MS,
 }: StreamsOptions): StreamDeclaration[] {
   const shared = {
@@ -94,11 +93,12 @@ export function allStreams({
     // before they are stored instead (blob-encoding.ts).
     compression: StoreCompression.None,
   };
-  const state = Array.from({ length: buckets }, (_, index) => stateBucket(index)).flatMap(
-    (bucket) => [stateStream(bucket, markerMs), journalStream(bucket)],
-  );
+  const state = Array.from({ length: layout.stateStreams }, (_, index) =>
+    stateBucket(index),
+  ).flatMap((bucket) => [stateStream(bucket, markerMs), journalStream(bucket)]);
   const replicated = [
     ...state,
+    ...allMail(layout).map(mailStream),
     ...RUNTIME_STREAMS,
     ...AREA_STREAMS,
     RENDER_JOBS_STREAM,
@@ -172,18 +172,19 @@ function blobStream(
   };
 }
 
+const mailStream = ({ stream, all, sent }: MailSubjects): StreamDeclaration => ({
+  name: stream,
+  description: "Messages from actor to actor, and how much of each shard's outbox is in here",
+  subjects: [all, sent("*")],
+  allow_atomic: true,
+  allow_rollup_hdrs: true,
+  allow_direct: true,
+  // When the stream is full, it refuses mail and drops none: outboxes become full, and actors answer `busy`.
+  max_msgs: MAIL_MESSAGES_MAX,
+  discard: DiscardPolicy.New,
+});
+
 const RUNTIME_STREAMS: StreamDeclaration[] = [
-  {
-    name: STREAMS.mail,
-    description: "Messages from actor to actor, and how much of each shard's outbox is in here",
-    subjects: ["mail.>", "sent.*"],
-    allow_atomic: true,
-    allow_rollup_hdrs: true,
-    allow_direct: true,
-    // When the stream is full, it refuses mail and drops none: outboxes become full, and actors answer `busy`.
-    max_msgs: MAIL_MESSAGES_MAX,
-    discard: DiscardPolicy.New,
-  },
   {
     name: STREAMS.tasks,
     description: "Work for workers, a subject a lane",

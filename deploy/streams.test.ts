@@ -4,6 +4,7 @@ import { DiscardPolicy, StoreCompression } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
+import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { DISK_BYTES_MIN } from "../scripts/disk-room.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
@@ -18,7 +19,7 @@ import { declareStreams } from "./streams.ts";
 
 const SCHEMA = join(import.meta.dirname, "storage-schema.md");
 const subjects = stateSubjects(stateBucket(0));
-const declared = { buckets: 1, tasks: TASKS };
+const declared = { layout: FIRST_LAYOUT, tasks: TASKS };
 
 describe("streams", function () {
   this.timeout(240_000);
@@ -46,7 +47,7 @@ describe("streams", function () {
   });
 
   it("the smallest volume holds every stream at its least", () => {
-    const least = allStreams({ replicas: 1, buckets: 1, tasks: TASKS })
+    const least = allStreams({ replicas: 1, layout: FIRST_LAYOUT, tasks: TASKS })
       .filter(isSized)
       .reduce((sum, { max_bytes: bytes }) => sum + Math.min(bytes, BLOB_STORE_BYTES_MIN), 0);
     // nats-server uses three quarters of the volume.

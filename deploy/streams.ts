@@ -11,6 +11,7 @@ import {
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
 import type { TaskContract } from "../schemas/contract.ts";
+import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
 import {
   STREAMS,
@@ -60,10 +61,12 @@ export async function declareStreams(
  */
 export async function declareFirstStream(
   jetstream: JetStreamManager,
-  options: Omit<StreamsOptions, "buckets">,
+  options: Omit<StreamsOptions, "layout">,
 ): Promise<void> {
   const { stream } = stateSubjects(stateBucket(0));
-  const first = allStreams({ ...options, buckets: 1 }).filter(({ name }) => name === stream);
+  const first = allStreams({ ...options, layout: FIRST_LAYOUT }).filter(
+    ({ name }) => name === stream,
+  );
   await whenClusterIsReady(async () => {
     for (const one of first) await declareStream(jetstream, one);
   });

@@ -1,4 +1,6 @@
-/** Builds and parses the names of subjects, streams and keys on the bus. No other file does this. */
+/**
+ * Builds and parses the names of subjects, streams and keys on the bus. Only this file and split-streams.ts do this.
+ */
 import { BLOB_NAME_CHARS_MAX, SHARDS } from "./limits.ts";
 import { RENDER_JOBS_STORE_BYTES_MAX } from "./rendering/limits.ts";
 
@@ -164,14 +166,6 @@ export const presenceSubject = (host: string) => `present.${host}`;
 
 /** The subject on which a host announces that it has opened a shard. */
 export const openedSubject = (shard: number | "*") => `opened.${shard}`;
-
-export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
-export const mailSubjects = (shard: number) => `mail.${shard}.>`;
-/**
- * The subject of the position up to which a shard's outbox is published. It is in the same stream as mail, so that
- * one atomic batch can contain the mail and the position.
- */
-export const sentSubject = (shard: number | "*") => `sent.${shard}`;
 
 /** The prefix of the subjects on which one gateway answers hosts that request a permit to run an app's request. */
 export const begunSubject = (gateway: string) => `begun.${gateway}`;

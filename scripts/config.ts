@@ -2,10 +2,10 @@
 import { resolve } from "node:path";
 import type { z } from "zod";
 import type { BusTls } from "../actors/runtime/bus/bus-tls.ts";
-import type { WantedLayout } from "../deploy/data-format.ts";
 import type { PortRange } from "../schemas/apps/app-ports.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { APP_PORTS_PRESET } from "../schemas/apps/limits.ts";
+import { LAYOUT_SETTINGS, mapLayout, type WantedLayout } from "../schemas/data-layout.ts";
 import type { GitSizes } from "../schemas/repositories/git-sizes.ts";
 import { type LogLevel, PORT_MAX, type Role, Settings } from "./settings.ts";
 
@@ -108,10 +108,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     natsNkeys: settings.TRUNKLINE_NATS_NKEYS,
     natsTls: tlsFrom(settings),
     replicas: settings.TRUNKLINE_REPLICAS,
-    layout: Object.freeze({
-      shards: settings.TRUNKLINE_SHARDS,
-      stateStreams: settings.TRUNKLINE_STATE_STREAMS,
-    }),
+    layout: Object.freeze(mapLayout((part) => settings[LAYOUT_SETTINGS[part]])),
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
     egress: Object.freeze({
       allow: settings.TRUNKLINE_EGRESS_ALLOW,

@@ -32,6 +32,7 @@ import {
   REPO_BYTES_MAX,
   REPO_BYTES_SETTING_MAX,
 } from "../schemas/repositories/limits.ts";
+import { SPLIT_STREAMS_MAX } from "../schemas/split-streams.ts";
 
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];
@@ -113,6 +114,10 @@ export const Settings = z.object({
   TRUNKLINE_STATE_STREAMS: powerOfTwo(1, STATE_STREAMS_MAX).meta({
     description: `Number of streams that hold the state of actors, each with a journal: a power of two up to ${STATE_STREAMS_MAX}. The first start stores it as it does the number of shards`,
     unset: `the stored number; \`${STATE_STREAMS}\` at the first start`,
+  }),
+  TRUNKLINE_MAIL_STREAMS: powerOfTwo(1, SPLIT_STREAMS_MAX).meta({
+    description: `Number of streams that hold mail between actors: a power of two up to ${SPLIT_STREAMS_MAX}. The first start stores it as it does the number of shards`,
+    unset: "the stored number; `1` at the first start",
   }),
   TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)
     .transform((roles) => [...new Set(roles.filter(isRole))])

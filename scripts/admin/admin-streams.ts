@@ -20,7 +20,7 @@ export async function adminStreams(
     throw new UsageError('Cannot run "admin streams": expected nothing after it');
   const { replicas } = configFromEnvironment(environment);
   await withBus(environment, (bus) =>
-    declareStreams(bus.jetstream, { replicas, buckets: bus.layout.stateStreams, tasks: TASKS }),
+    declareStreams(bus.jetstream, { replicas, layout: bus.layout, tasks: TASKS }),
   );
   console.log("All streams and queues of this version are there");
 }

@@ -9,6 +9,7 @@ import { expect } from "chai";
 import { TASKS } from "../../actors/main.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import {
   inboxesOf,
   STREAMS,
@@ -181,7 +182,7 @@ describe("users of the bus", function () {
   before(async () => {
     nats = await SecuredNats.start();
     admin = await Bus.connect({ ...nats.login("admin"), name: "test" });
-    await declareStreams(admin.jetstream, { replicas: 1, buckets: 1, tasks: TASKS });
+    await declareStreams(admin.jetstream, { replicas: 1, layout: FIRST_LAYOUT, tasks: TASKS });
     for (const user of BUS_USERS) {
       const client = await rawClient(user);
       clients.set(user, client);

@@ -5,7 +5,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, NO_MESSAGE_FOUND } from "../../actors/runtime/bus/bus.ts";
-import { STREAMS, sentSubject, turnSubjects } from "../../schemas/subjects.ts";
+import { allMail, type MailSubjects } from "../../schemas/split-streams.ts";
+import { STREAMS, turnSubjects } from "../../schemas/subjects.ts";
 import { missingRight } from "./missing-right.ts";
 
 /**
@@ -47,15 +48,21 @@ export interface Lane {
 export async function readQueues(bus: Bus, { readsTasks = true } = {}): Promise<Queues> {
   const [lanes, mail, dead, streams] = await Promise.all([
     readLanes(bus, readsTasks),
-    // Counts only mail. The stream also contains one message per shard, which says how much of the shard's outbox was
-    // sent.
-    bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
+    Promise.all(allMail(bus.layout).map((of) => countMail(bus, of))),
     bus.jetstream.streams.info(STREAMS.dead),
     readStreams(bus),
   ]);
-  const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
-  const waiting = mail.state.messages - marks;
+  const waiting = mail.reduce((sum, count) => sum + count, 0);
   return { lanes, mail: waiting, deadLetters: dead.state.messages, streams };
+}
+
+/**
+ * Counts only mail. The stream also contains one message per shard, which says how much of the shard's outbox was sent.
+ */
+async function countMail(bus: Bus, { stream, sent }: MailSubjects): Promise<number> {
+  const { state } = await bus.jetstream.streams.info(stream, { subjects_filter: sent("*") });
+  const marks = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+  return state.messages - marks;
 }
 
 /**
