@@ -14,6 +14,9 @@ const CHOSEN = {
   TRUNKLINE_SHARDS: "16",
   TRUNKLINE_STATE_STREAMS: "4",
   TRUNKLINE_MAIL_STREAMS: "2",
+  TRUNKLINE_AGENT_STREAMS: "2",
+  TRUNKLINE_PACK_STREAMS: "4",
+  TRUNKLINE_AGENTS_BYTES: "400000000",
 };
 
 describe("an instance with other numbers of shards and streams", function () {
@@ -48,6 +51,9 @@ describe("an instance with other numbers of shards and streams", function () {
     const url = (await readFile(join(folder, "data", "nats.url"), "utf8")).trim();
     const { stdout } = await trunkline(["admin", "shards"], url);
     expect(stdout).to.match(/\n16 of 16 shards have an owner\n$/);
+    const usage = await fetch(`${first.url}/v4/accounts/${account}/agents/usage`, { headers });
+    // An account may fill a quarter of one of the two streams.
+    expect(await usage.text()).to.include('"stored_bytes_limit":50000000');
     expect(first.lines.join("\n")).to.not.include("Violation");
     await stop(first);
 

@@ -64,7 +64,11 @@ describe("data layout", function () {
     for (const name of [stream, journalStream]) await world.bus.jetstream.streams.info(name);
   });
 
-  for (const part of ["mailStreams"] as const satisfies (keyof DataLayout)[]) {
+  for (const part of [
+    "mailStreams",
+    "agentStreams",
+    "packStreams",
+  ] as const satisfies (keyof DataLayout)[]) {
     it(`openData() splits a store into ${part} and refuses another number`, async () => {
       const layout = { ...FIRST_LAYOUT, [part]: 4 };
       expect(await open({ [part]: 4 })).to.deep.equal(layout);

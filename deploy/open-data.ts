@@ -9,6 +9,7 @@ import {
   mapLayout,
   type WantedLayout,
 } from "../schemas/data-layout.ts";
+import { type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
 import {
   refuseNewerData,
   refuseOtherLayout,
@@ -19,7 +20,9 @@ import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import type { StreamsOptions } from "./stream-declarations.ts";
 import { declareFirstStream, declareStreams, whenClusterIsReady } from "./streams.ts";
 
-interface OpenOptions extends Omit<StreamsOptions, "layout"> {
+interface OpenOptions extends Omit<StreamsOptions, "layout" | "sizes"> {
+  /** Returns the sizes of the stores, when the bus answers. Default: those for a disk of unknown size. */
+  sizes?: () => Promise<StoreSizes>;
   version: string;
   /** Default: the stored layout. */
   wanted?: WantedLayout;
@@ -28,7 +31,7 @@ interface OpenOptions extends Omit<StreamsOptions, "layout"> {
 /** Prepares the data, and returns its layout. The first start chooses the layout. */
 export async function openData(
   jetstream: JetStreamManager,
-  { version, wanted = {}, ...streams }: OpenOptions,
+  { version, wanted = {}, sizes = async () => storeSizes(), ...streams }: OpenOptions,
 ): Promise<DataLayout> {
   await whenClusterIsReady(async () => {
     await refuseUnfinishedRestore(jetstream);
@@ -41,7 +44,7 @@ export async function openData(
     layout = mapLayout((part) => stored[part]);
   });
   refuseOtherLayout(layout, wanted);
-  await declareStreams(jetstream, { ...streams, layout });
+  await declareStreams(jetstream, { ...streams, layout, sizes: await sizes() });
   await whenClusterIsReady(() => upgradeData(jetstream, { version }));
   return layout;
 }

@@ -22,8 +22,8 @@ import {
 } from "../schemas/subjects.ts";
 import {
   allStreams,
-  BLOB_STORE_BYTES_MIN,
   isSized,
+  leastBytes,
   type SizedStream,
   type StreamDeclaration,
   type StreamsOptions,
@@ -100,9 +100,7 @@ async function declareAll(jetstream: JetStreamManager, options: StreamsOptions):
   // with the smallest limit first, so that the order is always the same.
   const sized = streams.filter(isSized);
   for (const stream of streams) {
-    const least = isSized(stream)
-      ? { max_bytes: Math.min(stream.max_bytes, BLOB_STORE_BYTES_MIN) }
-      : {};
+    const least = isSized(stream) ? { max_bytes: leastBytes(stream, options.layout) } : {};
     await declareStream(jetstream, { ...stream, ...least });
   }
   for (const stream of sized.toSorted((one, other) => one.max_bytes - other.max_bytes)) {

@@ -9,6 +9,9 @@ export interface DataLayout {
   readonly stateStreams: number;
   /** Streams of mail. The shard of the receiver determines the stream. */
   readonly mailStreams: number;
+  /** Streams of the databases of agents, and of packs. The account determines the stream. */
+  readonly agentStreams: number;
+  readonly packStreams: number;
 }
 
 /** The layout of data that was stored without a layout, and the default for new data. */
@@ -16,6 +19,8 @@ export const FIRST_LAYOUT: DataLayout = {
   shards: SHARDS,
   stateStreams: STATE_STREAMS,
   mailStreams: 1,
+  agentStreams: 1,
+  packStreams: 1,
 };
 
 /** The setting of each number. */
@@ -23,6 +28,8 @@ export const LAYOUT_SETTINGS = {
   shards: "TRUNKLINE_SHARDS",
   stateStreams: "TRUNKLINE_STATE_STREAMS",
   mailStreams: "TRUNKLINE_MAIL_STREAMS",
+  agentStreams: "TRUNKLINE_AGENT_STREAMS",
+  packStreams: "TRUNKLINE_PACK_STREAMS",
 } as const satisfies Record<keyof DataLayout, string>;
 
 /** The numbers of the layout that settings ask for. An unset number means the stored one, or the default. */

@@ -1,37 +1,47 @@
 /**
  * The stores that the first start may split into several streams, and the names of their streams and subjects. A store
  * with one stream has plain names. In a store with several, each stream but the first has its number in its name and in
- * the first token of its subjects: `MAIL-3` holds `mail-3.>`.
+ * a token of its subjects: `MAIL-3` holds `mail-3.>`.
  */
 import type { DataLayout } from "./data-layout.ts";
-import { STREAMS, shardOf, stateBucket, stateSubjects } from "./subjects.ts";
+import {
+  decodeKey,
+  encodeKey,
+  ofAccount,
+  STREAMS,
+  shardOf,
+  splitName,
+  stateBucket,
+  stateSubjects,
+} from "./subjects.ts";
 
 /** The stores of `STREAMS` that may have several streams, with the number of the layout that counts them. */
-const SPLIT_STORES = { mail: "mailStreams" } as const satisfies Partial<
-  Record<keyof typeof STREAMS, keyof DataLayout>
->;
+const SPLIT_STORES = {
+  mail: "mailStreams",
+  agents: "agentStreams",
+  packs: "packStreams",
+} as const satisfies Partial<Record<keyof typeof STREAMS, keyof DataLayout>>;
 type SplitStore = keyof typeof SPLIT_STORES;
 
 /** The tokens of subjects that have the number of a stream: the name of the stream, and tokens of its subjects. */
 const NUMBERED_TOKENS: Record<SplitStore, readonly string[]> = {
   mail: [STREAMS.mail, "mail", "sent"],
+  agents: [STREAMS.agents, "agentlog"],
+  packs: [STREAMS.packs, "git"],
 };
 
 /** Limits the number of streams of these stores, because the bus permissions of each role list all of them by name. */
 export const SPLIT_STREAMS_MAX = 16;
 
-/** Returns the name, or the first token, that belongs to one stream of a store. */
-export const splitName = (name: string, index: number) => (index === 0 ? name : `${name}-${index}`);
-
-/** Returns the number of streams of a store. */
-export const splitCount = (layout: DataLayout, store: keyof typeof STREAMS) =>
-  isSplit(store) ? layout[SPLIT_STORES[store]] : 1;
-
 const isSplit = (store: string): store is SplitStore => Object.hasOwn(SPLIT_STORES, store);
 
-/** Returns the names of all streams of a store. */
-export const splitNames = (layout: DataLayout, store: keyof typeof STREAMS): string[] =>
-  Array.from({ length: splitCount(layout, store) }, (_, index) => splitName(STREAMS[store], index));
+/** Returns the names of all streams of a store, which has the name of its first stream. */
+export function splitNames(layout: DataLayout, first: string): string[] {
+  const stores = Object.keys(SPLIT_STORES).filter(isSplit);
+  const store = stores.find((one) => STREAMS[one] === first);
+  const count = store === undefined ? 1 : layout[SPLIT_STORES[store]];
+  return Array.from({ length: count }, (_, index) => splitName(first, index));
+}
 
 /** Returns the name of the store to which a stream belongs: that of its first stream. */
 export const storeOf = (stream: string) => stream.replace(/-\d+$/, "");
@@ -53,10 +63,9 @@ export function streamNames(layout: DataLayout): string[] {
   const state = Array.from({ length: layout.stateStreams }, (_, index) =>
     stateSubjects(stateBucket(index)),
   );
-  const stores = Object.keys(STREAMS) as (keyof typeof STREAMS)[];
   return [
     ...state.flatMap(({ stream, journalStream }) => [stream, journalStream]),
-    ...stores.flatMap((store) => splitNames(layout, store)),
+    ...Object.values(STREAMS).flatMap((first) => splitNames(layout, first)),
   ];
 }
 
@@ -92,3 +101,23 @@ export function mailTo(layout: DataLayout, address: string): string {
 /** Returns the subjects of all streams of mail. */
 export const allMail = ({ mailStreams }: Pick<DataLayout, "mailStreams">): MailSubjects[] =>
   Array.from({ length: mailStreams }, (_, index) => mailIn(index));
+
+/** Returns the stream and the subjects of the logs of an account's agents. The account is the first token of a key. */
+export function agentLogsOf({ agentStreams }: Pick<DataLayout, "agentStreams">, key: string) {
+  const index = ofAccount(key.split(".", 1)[0] ?? "", agentStreams);
+  const first = splitName("agentlog", index);
+  return {
+    stream: splitName(STREAMS.agents, index),
+    /** The subject of the changes of one agent's database in order, starting with a complete image of the database. */
+    log: (agent: string) => `${first}.${encodeKey(agent)}`,
+    /** The subjects of the logs of all agents below an `appKey`, or below the key of a class. */
+    beneath: (part: string) => `${first}.${encodeKey(part)}.>`,
+    keyOf: (subject: string) => decodeKey(subject.slice(first.length + 1)),
+  };
+}
+
+/** Returns the subjects of one stream of the logs of agents. */
+export const agentLogsIn = (index: number) => ({
+  stream: splitName(STREAMS.agents, index),
+  all: `${splitName("agentlog", index)}.>`,
+});

@@ -18,6 +18,11 @@ describe("config", () => {
       natsTls: undefined,
       replicas: 1,
       layout: mapLayout(() => undefined),
+      storeBytes: undefined,
+      storeSizes: {
+        ...{ packs: undefined, crawl: undefined, renderJobs: undefined },
+        ...{ agents: undefined, apps: undefined },
+      },
       roles: ["gateway", "actors", "browser"],
       egress: { allow: [], deny: [] },
       browserSecondsPerDay: 600,
@@ -213,8 +218,13 @@ describe("config", () => {
         TRUNKLINE_SHARDS: String(shards),
         TRUNKLINE_STATE_STREAMS: String(stateStreams),
         TRUNKLINE_MAIL_STREAMS: String(others),
+        TRUNKLINE_AGENT_STREAMS: String(others),
+        TRUNKLINE_PACK_STREAMS: String(others),
       });
-      expect(layout).to.deep.equal({ shards, stateStreams, mailStreams: others });
+      expect(layout).to.deep.equal({
+        ...{ shards, stateStreams, mailStreams: others },
+        ...{ agentStreams: others, packStreams: others },
+      });
     }
   });
 

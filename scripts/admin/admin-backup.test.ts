@@ -56,7 +56,14 @@ describe("admin backup and restore", function () {
   };
 
   it("restores the number of shards, and a start with another one is refused", async () => {
-    const shards = { ...FIRST_LAYOUT, shards: 16, stateStreams: 2, mailStreams: 2 };
+    const shards = {
+      ...FIRST_LAYOUT,
+      shards: 16,
+      stateStreams: 2,
+      mailStreams: 2,
+      agentStreams: 4,
+      packStreams: 2,
+    };
     const options = { version: "0.1.0", replicas: 1, tasks: [] };
     await openData(world.bus.jetstream, { ...options, wanted: shards });
     await backup();

@@ -1,8 +1,8 @@
-import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { expect } from "chai";
 import pino from "pino";
 import { z } from "zod";
 import { defineContract, envelope } from "../../../schemas/contract.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { MAIL_RETRY_MS_MAX, MAIL_TRIES_MAX } from "../../../schemas/limits.ts";
 import { mailIn } from "../../../schemas/split-streams.ts";
 import { addressOf, deadSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";

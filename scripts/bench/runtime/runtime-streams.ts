@@ -25,7 +25,7 @@ const SHAPES: readonly Shape[] = [
   { name: "mail: batches of 200", batch: 200, bytes: 300, inFlight: 16 },
   { name: "tasks, each taken by a worker", batch: 1, bytes: 500, inFlight: 64, isQueue: true },
   { name: "logs of agents: batches of 16 records of 4 kB", batch: 16, bytes: 4_000, inFlight: 16 },
-  { name: "packs: pieces of 128 KiB", batch: 1, bytes: BLOB_CHUNK_BYTES, inFlight: 8 },
+  { name: "packs: pieces of 512 KiB", batch: 1, bytes: BLOB_CHUNK_BYTES, inFlight: 8 },
 ];
 const STREAMS_COMPARED = 4;
 const ROUNDS = 2;
