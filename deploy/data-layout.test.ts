@@ -66,6 +66,7 @@ describe("data layout", function () {
 
   for (const part of [
     "mailStreams",
+    "taskStreams",
     "agentStreams",
     "packStreams",
   ] as const satisfies (keyof DataLayout)[]) {

@@ -10,24 +10,24 @@ import {
 import { nanos } from "@nats-io/transport-node";
 import type { TaskContract } from "../schemas/contract.ts";
 import type { DataLayout } from "../schemas/data-layout.ts";
-import {
-  APP_LOGS_BYTES_MAX,
-  CACHE_BYTES_MAX,
-  JOURNAL_MESSAGES_KEPT,
-  KEPT_STORE_BYTES,
-  LANE_TASKS_MAX,
-  STORE_BYTES_SETTING_MIN,
-  TRACES_BYTES_MAX,
-} from "../schemas/limits.ts";
+import { JOURNAL_MESSAGES_KEPT, LANE_TASKS_MAX } from "../schemas/limits.ts";
 import { RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
 import { TRACE_MESSAGES_PER_SUBJECT_MAX } from "../schemas/request-step.ts";
 import {
   agentLogsIn,
   allMail,
+  allTasks,
   type MailSubjects,
   splitNames,
   storeOf,
 } from "../schemas/split-streams.ts";
+import {
+  APP_LOGS_BYTES_MAX,
+  CACHE_BYTES_MAX,
+  KEPT_STORE_BYTES,
+  STORE_BYTES_SETTING_MIN,
+  TRACES_BYTES_MAX,
+} from "../schemas/store-limits.ts";
 import { type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
 import {
   blobFamily,
@@ -92,7 +92,8 @@ export function allStreams({
   const replicated = [
     ...state,
     ...allMail(layout).map(mailStream),
-    ...RUNTIME_STREAMS,
+    ...splitNames(layout, STREAMS.tasks).map(taskStream),
+    DEAD_STREAM,
     ...areaStreams(layout, sizes),
     APP_LOGS_STREAM,
     renderJobsStream(sizes.renderJobs),
@@ -185,26 +186,25 @@ const mailStream = ({ stream, all, sent }: MailSubjects): StreamDeclaration => (
   discard: DiscardPolicy.New,
 });
 
-const RUNTIME_STREAMS: StreamDeclaration[] = [
-  {
-    name: STREAMS.tasks,
-    description: "Work for workers, a subject a lane",
-    subjects: ["task.>"],
-    retention: RetentionPolicy.Workqueue,
-    max_msgs_per_subject: LANE_TASKS_MAX,
-    discard: DiscardPolicy.New,
-    discard_new_per_subject: true,
-  },
-  {
-    name: STREAMS.dead,
-    description: "Messages nobody could handle, with their error",
-    subjects: ["dead.>"],
-    allow_direct: true,
-    max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
-    max_msgs: DEAD_LETTERS_MAX,
-    discard: DiscardPolicy.Old,
-  },
-];
+const taskStream = (name: string): StreamDeclaration => ({
+  name,
+  description: "Work for workers, a subject a lane",
+  subjects: [allTasks(name)],
+  retention: RetentionPolicy.Workqueue,
+  max_msgs_per_subject: LANE_TASKS_MAX,
+  discard: DiscardPolicy.New,
+  discard_new_per_subject: true,
+});
+
+const DEAD_STREAM: StreamDeclaration = {
+  name: STREAMS.dead,
+  description: "Messages nobody could handle, with their error",
+  subjects: ["dead.>"],
+  allow_direct: true,
+  max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
+  max_msgs: DEAD_LETTERS_MAX,
+  discard: DiscardPolicy.Old,
+};
 
 /** Streams of the areas. Each refuses writes when it is full. The streams of one store share its bytes equally. */
 function areaStreams(layout: DataLayout, sizes: StoreSizes): StreamDeclaration[] {

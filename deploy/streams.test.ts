@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
 import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
-import { CACHE_BYTES_MAX } from "../schemas/limits.ts";
+import { CACHE_BYTES_MAX } from "../schemas/store-limits.ts";
 import { storeSizes } from "../schemas/store-sizes.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { DISK_BYTES_MIN } from "../scripts/disk-room.ts";

@@ -10,16 +10,10 @@ import {
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
-import type { TaskContract } from "../schemas/contract.ts";
 import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
-import {
-  STREAMS,
-  stateBucket,
-  stateSubjects,
-  taskConsumer,
-  taskSubject,
-} from "../schemas/subjects.ts";
+import { laneOf } from "../schemas/split-streams.ts";
+import { stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import {
   allStreams,
   isSized,
@@ -106,19 +100,19 @@ async function declareAll(jetstream: JetStreamManager, options: StreamsOptions):
   for (const stream of sized.toSorted((one, other) => one.max_bytes - other.max_bytes)) {
     await grow(jetstream, stream);
   }
-  await declareLanes(jetstream, options.tasks);
+  await declareLanes(jetstream, options);
 }
 
 async function declareLanes(
   jetstream: JetStreamManager,
-  tasks: readonly TaskContract[],
+  { layout, tasks }: StreamsOptions,
 ): Promise<void> {
   const lanes = tasks.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
   await Promise.all(
     lanes.map(({ kind, lane }) =>
-      jetstream.consumers.add(STREAMS.tasks, {
+      jetstream.consumers.add(laneOf(layout, { kind, lane }).stream, {
         durable_name: taskConsumer(kind, lane),
-        filter_subject: taskSubject(kind, lane),
+        filter_subject: laneOf(layout, { kind, lane }).subject,
         ack_policy: AckPolicy.Explicit,
         ack_wait: nanos(TASK_ACK_WAIT_MS),
         max_ack_pending: LANE_TASKS_MAX,

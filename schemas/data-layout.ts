@@ -9,6 +9,8 @@ export interface DataLayout {
   readonly stateStreams: number;
   /** Streams of mail. The shard of the receiver determines the stream. */
   readonly mailStreams: number;
+  /** Streams of tasks. The lane determines the stream. */
+  readonly taskStreams: number;
   /** Streams of the databases of agents, and of packs. The account determines the stream. */
   readonly agentStreams: number;
   readonly packStreams: number;
@@ -19,6 +21,7 @@ export const FIRST_LAYOUT: DataLayout = {
   shards: SHARDS,
   stateStreams: STATE_STREAMS,
   mailStreams: 1,
+  taskStreams: 1,
   agentStreams: 1,
   packStreams: 1,
 };
@@ -28,6 +31,7 @@ export const LAYOUT_SETTINGS = {
   shards: "TRUNKLINE_SHARDS",
   stateStreams: "TRUNKLINE_STATE_STREAMS",
   mailStreams: "TRUNKLINE_MAIL_STREAMS",
+  taskStreams: "TRUNKLINE_TASK_STREAMS",
   agentStreams: "TRUNKLINE_AGENT_STREAMS",
   packStreams: "TRUNKLINE_PACK_STREAMS",
 } as const satisfies Record<keyof DataLayout, string>;

@@ -7,17 +7,23 @@ import type { DataLayout } from "./data-layout.ts";
 import {
   decodeKey,
   encodeKey,
+  fnv1a32,
   ofAccount,
   STREAMS,
   shardOf,
   splitName,
   stateBucket,
   stateSubjects,
+  taskConsumer,
+  taskSubject,
+  turnSubject,
+  turnSubjects,
 } from "./subjects.ts";
 
 /** The stores of `STREAMS` that may have several streams, with the number of the layout that counts them. */
 const SPLIT_STORES = {
   mail: "mailStreams",
+  tasks: "taskStreams",
   agents: "agentStreams",
   packs: "packStreams",
 } as const satisfies Partial<Record<keyof typeof STREAMS, keyof DataLayout>>;
@@ -26,6 +32,7 @@ type SplitStore = keyof typeof SPLIT_STORES;
 /** The tokens of subjects that have the number of a stream: the name of the stream, and tokens of its subjects. */
 const NUMBERED_TOKENS: Record<SplitStore, readonly string[]> = {
   mail: [STREAMS.mail, "mail", "sent"],
+  tasks: [STREAMS.tasks, "task"],
   agents: [STREAMS.agents, "agentlog"],
   packs: [STREAMS.packs, "git"],
 };
@@ -121,3 +128,21 @@ export const agentLogsIn = (index: number) => ({
   stream: splitName(STREAMS.agents, index),
   all: `${splitName("agentlog", index)}.>`,
 });
+
+/** Returns the stream and the subjects of a lane of tasks. */
+export function laneOf(
+  { taskStreams }: Pick<DataLayout, "taskStreams">,
+  { kind, lane }: { kind: string; lane: string },
+) {
+  const index = fnv1a32(taskConsumer(kind, lane)) % taskStreams;
+  return {
+    stream: splitName(STREAMS.tasks, index),
+    subject: taskSubject(kind, lane, index),
+    /** The subject of the queue of one key, and those of all keys, in a lane that serves its keys alternately. */
+    turn: (key: string) => turnSubject(kind, lane, key, index),
+    turns: turnSubjects(kind, lane, index),
+  };
+}
+
+/** Returns the subjects of all tasks in one stream. */
+export const allTasks = (stream: string) => `${stream.replace(STREAMS.tasks, "task")}.>`;

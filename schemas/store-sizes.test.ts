@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { STORE_BYTES_SETTING_MIN } from "./limits.ts";
+import { STORE_BYTES_SETTING_MIN } from "./store-limits.ts";
 import { FIXED_BYTES, SIZED_STORES, type StoreSizes, storeSizes } from "./store-sizes.ts";
 
 const GIB = 1024 ** 3;

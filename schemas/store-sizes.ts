@@ -6,7 +6,7 @@ import {
   STORE_BYTES,
   STORE_BYTES_SETTING_MIN,
   TRACES_BYTES_MAX,
-} from "./limits.ts";
+} from "./store-limits.ts";
 
 /** The part of the divided bytes that each store gets. */
 const PARTS = { packs: 16, crawl: 8, renderJobs: 4, agents: 4, apps: 2 } as const;

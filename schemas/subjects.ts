@@ -177,22 +177,17 @@ export const begunSubject = (gateway: string) => `begun.${gateway}`;
 /** The core subject (without JetStream) of the live updates of an actor. */
 export const liveSubject = (address: string) => `live.${address}`;
 
-export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
+/** The subject of a lane. The kind and the lane determine the number of the stream (split-streams.ts). */
+export const taskSubject = (kind: string, lane: string, stream = 0) =>
+  `${splitName("task", stream)}.${kind}.${lane}`;
 export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 /** The subject of the queue of one key, in a lane that serves its keys alternately. */
-export const turnSubject = (kind: string, lane: string, key: string) =>
-  `${taskSubject(kind, lane)}.${encodeKey(key)}`;
-export const turnSubjects = (kind: string, lane: string) => `${taskSubject(kind, lane)}.>`;
-/** Returns the subject of a queued task. */
-export const queueSubject = (task: {
-  kind: string;
-  lane: string;
-  key: string;
-  inTurns: boolean;
-}) =>
-  task.inTurns ? turnSubject(task.kind, task.lane, task.key) : taskSubject(task.kind, task.lane);
-export const keyOfTurn = (kind: string, lane: string, subject: string) =>
-  decodeKey(subject.slice(taskSubject(kind, lane).length + 1));
+export const turnSubject = (kind: string, lane: string, key: string, stream = 0) =>
+  `${taskSubject(kind, lane, stream)}.${encodeKey(key)}`;
+export const turnSubjects = (kind: string, lane: string, stream = 0) =>
+  `${taskSubject(kind, lane, stream)}.>`;
+/** Returns the key of the subject of a queue. */
+export const keyOfTurn = (subject: string) => decodeKey(subject.split(".").slice(3).join("."));
 /**
  * Returns the name of the consumer of one key's queue. Such a name must not contain dots and has at most 255
  * characters, so it contains the `digest` instead of the key.

@@ -4,7 +4,7 @@ import type { Bus } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { AccountBound } from "../actors/runtime/store/account-bound.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
-import { STORE_DISK_SHARE } from "../schemas/limits.ts";
+import { STORE_DISK_SHARE } from "../schemas/store-limits.ts";
 import { type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
 import { STREAMS } from "../schemas/subjects.ts";
 import type { Config } from "./config.ts";

@@ -218,11 +218,12 @@ describe("config", () => {
         TRUNKLINE_SHARDS: String(shards),
         TRUNKLINE_STATE_STREAMS: String(stateStreams),
         TRUNKLINE_MAIL_STREAMS: String(others),
+        TRUNKLINE_TASK_STREAMS: String(others),
         TRUNKLINE_AGENT_STREAMS: String(others),
         TRUNKLINE_PACK_STREAMS: String(others),
       });
       expect(layout).to.deep.equal({
-        ...{ shards, stateStreams, mailStreams: others },
+        ...{ shards, stateStreams, mailStreams: others, taskStreams: others },
         ...{ agentStreams: others, packStreams: others },
       });
     }

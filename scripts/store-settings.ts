@@ -5,9 +5,9 @@ import {
   SHARDS_MIN,
   STATE_STREAMS,
   STATE_STREAMS_MAX,
-  STORE_BYTES_SETTING_MIN,
 } from "../schemas/limits.ts";
 import { SPLIT_STREAMS_MAX } from "../schemas/split-streams.ts";
+import { STORE_BYTES_SETTING_MIN } from "../schemas/store-limits.ts";
 import { BYTES_MAX, integer, powerOfTwo } from "./setting-numbers.ts";
 
 export const STORE_SETTINGS = {
@@ -21,6 +21,10 @@ export const STORE_SETTINGS = {
   }),
   TRUNKLINE_MAIL_STREAMS: powerOfTwo(1, SPLIT_STREAMS_MAX).meta({
     description: `Number of streams that hold mail between actors: a power of two up to ${SPLIT_STREAMS_MAX}. The first start stores it as it does the number of shards`,
+    unset: "the stored number; `1` at the first start",
+  }),
+  TRUNKLINE_TASK_STREAMS: powerOfTwo(1, SPLIT_STREAMS_MAX).meta({
+    description: `Number of streams that hold tasks for workers, each some lanes: a power of two up to ${SPLIT_STREAMS_MAX}. The first start stores it as it does the number of shards`,
     unset: "the stored number; `1` at the first start",
   }),
   TRUNKLINE_AGENT_STREAMS: powerOfTwo(1, SPLIT_STREAMS_MAX).meta({

@@ -62,6 +62,7 @@ describe("admin backup and restore", function () {
       stateStreams: 2,
       mailStreams: 2,
       agentStreams: 4,
+      taskStreams: 2,
       packStreams: 2,
     };
     const options = { version: "0.1.0", replicas: 1, tasks: [] };

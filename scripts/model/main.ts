@@ -8,9 +8,9 @@ import { type Costs, type Findings, simulate } from "./simulate.ts";
 /** From docs/benchmarks.md. */
 const COSTS: Costs = {
   changesPerStream: 20_800,
-  mailPerStream: 10_000,
-  tasksPerStream: 1_000,
-  agentCommitsPerStream: 5_000,
+  mailPerStream: 44_900,
+  tasksPerStream: 3_080,
+  agentCommitsPerStream: 3_460,
   messagesPerHost: 20,
   messagesPerShard: 0.3,
   coresPerHost: 0.0045,

@@ -16,7 +16,9 @@ export async function findLeftWork(bus: Bus, withinMs: number): Promise<string[]
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     left = (
       await Promise.all(
-        [...splitNames(bus.layout, STREAMS.mail), STREAMS.tasks].map((name) => leftIn(bus, name)),
+        [STREAMS.mail, STREAMS.tasks]
+          .flatMap((store) => splitNames(bus.layout, store))
+          .map((name) => leftIn(bus, name)),
       )
     ).flat();
     return left.length === 0;

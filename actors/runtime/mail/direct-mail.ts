@@ -172,8 +172,10 @@ export class DirectMail {
    * mail. The reader has delivered all earlier mail when a later check of MAIL finds nothing unread.
    */
   #hasReadAllFrom({ sends }: Shard, to: Shard, address: string): boolean {
-    if (to.mail.passedBy.has(mailOf(this.#parts.bus.layout, to.number).to(to.number, address)))
-      return false;
+    if (to.mail.passedBy.size > 0) {
+      const subject = mailOf(this.#parts.bus.layout, to.number).to(to.number, address);
+      if (to.mail.passedBy.has(subject)) return false;
+    }
     const published = sends.published.get(to.number);
     if (published !== undefined) return to.mail.read >= published;
     if (to.mail.readAllSince > sends.knownSince) return true;

@@ -3,8 +3,8 @@
  * stream of the store. So no two accounts fill a stream.
  */
 import type { Logger } from "pino";
-import { ACCOUNT_STREAM_SHARE } from "../../../schemas/limits.ts";
 import { splitNames } from "../../../schemas/split-streams.ts";
+import { ACCOUNT_STREAM_SHARE } from "../../../schemas/store-limits.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 
