@@ -5,15 +5,15 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
-import { type DataLayout, FIRST_LAYOUT } from "../schemas/data-layout.ts";
-import { LOSABLE_STREAMS, STREAMS, stateBucket, stateSubjects } from "../schemas/subjects.ts";
+import { type DataLayout, FIRST_LAYOUT, type WantedLayout } from "../schemas/data-layout.ts";
+import { streamNames } from "../schemas/split-streams.ts";
+import { LOSABLE_STREAMS } from "../schemas/subjects.ts";
 import {
   DATA_FORMAT,
   dataFormatOf,
   readLayout,
   refuseNewerData,
   refuseOtherLayout,
-  type WantedLayout,
 } from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import { whenClusterIsReady } from "./streams.ts";
@@ -43,10 +43,10 @@ export async function awaitData(
   { version, readsState, wanted, ...streams }: AwaitDataOptions,
 ): Promise<DataLayout> {
   await whenClusterIsReady(() => refuseUnfinishedRestore(jetstream));
-  await awaitStreams(jetstream, { ...streams, buckets: FIRST_LAYOUT.stateStreams });
+  await awaitStreams(jetstream, { ...streams, layout: FIRST_LAYOUT });
   const layout = await awaitLayout(jetstream, streams.signal);
   refuseOtherLayout(layout, wanted);
-  await awaitStreams(jetstream, { ...streams, buckets: layout.stateStreams });
+  await awaitStreams(jetstream, { ...streams, layout });
   while (readsState) {
     await whenClusterIsReady(() => refuseNewerData(jetstream, { version }));
     if ((await dataFormatOf(jetstream)) >= DATA_FORMAT) break;
@@ -67,14 +67,10 @@ async function awaitLayout(jetstream: JetStreamManager, signal: AbortSignal): Pr
 /** Waits until every stream exists. Rejects with the signal's reason if the signal aborts. */
 async function awaitStreams(
   jetstream: JetStreamManager,
-  { buckets, signal, missing }: AwaitOptions & { buckets: number },
+  { layout, signal, missing }: AwaitOptions & { layout: DataLayout },
 ): Promise<void> {
-  const state = Array.from({ length: buckets }, (_, index) => stateSubjects(stateBucket(index)));
-  const names = [
-    ...state.flatMap(({ stream, journalStream }) => [stream, journalStream]),
-    // Does not wait for streams that may be lost: each has only one replica, and its server may be down.
-    ...Object.values(STREAMS).filter((name) => !LOSABLE_STREAMS.has(name)),
-  ];
+  // Does not wait for streams that may be lost: each has only one replica, and its server may be down.
+  const names = streamNames(layout).filter((name) => !LOSABLE_STREAMS.has(name));
   for (let isTold = false; ; isTold = true) {
     const there = await Promise.all(names.map((name) => isThere(jetstream, name)));
     const absent = names.filter((_, index) => !there[index]);

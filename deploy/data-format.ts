@@ -6,7 +6,13 @@ import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { headers, RequestError } from "@nats-io/transport-node";
 import { z } from "zod";
-import { type DataLayout, FIRST_LAYOUT } from "../schemas/data-layout.ts";
+import {
+  type DataLayout,
+  FIRST_LAYOUT,
+  LAYOUT_SETTINGS,
+  mapLayout,
+  type WantedLayout,
+} from "../schemas/data-layout.ts";
 import {
   DATA_FORMAT_SUBJECT,
   stateBucket,
@@ -15,8 +21,8 @@ import {
 } from "../schemas/subjects.ts";
 
 /**
- * The data format after an upgrade by this code. Code that reads only this format assumes 64 shards and one state
- * stream.
+ * The data format after an upgrade by this code. Code that reads only this format assumes 64 shards, and one stream
+ * for each store.
  */
 export const DATA_FORMAT = 1;
 /** The format of data that has another layout than the default one. It is the newest format that this code reads. */
@@ -53,8 +59,7 @@ const StoredFormat = z.object({
   /** The version of Trunkline that wrote this format first. */
   version: z.string(),
   at: z.iso.datetime(),
-  shards: z.int().min(1).default(FIRST_LAYOUT.shards),
-  stateStreams: z.int().min(1).default(FIRST_LAYOUT.stateStreams),
+  ...mapLayout((part) => z.int().min(1).default(FIRST_LAYOUT[part])),
 });
 type StoredFormat = z.output<typeof StoredFormat>;
 
@@ -67,12 +72,6 @@ interface FormatOptions {
   layout?: DataLayout;
 }
 
-/** The layout that the settings ask for. An unset number means the stored one, or the default at the first start. */
-export interface WantedLayout {
-  shards: number | undefined;
-  stateStreams: number | undefined;
-}
-
 /**
  * Returns the stored layout, or undefined if the bus has no stored format yet. Needs no permission to read states.
  */
@@ -81,8 +80,7 @@ export async function readLayout(jetstream: JetStreamManager): Promise<DataLayou
     const query = { last_by_subj: DATA_FORMAT_SUBJECT };
     const message = await jetstream.direct.getMessage(STREAM, query);
     if (!message) return undefined;
-    const { shards, stateStreams } = StoredFormat.parse(message.json());
-    return { shards, stateStreams };
+    return layoutOf(StoredFormat.parse(message.json()));
   } catch (error) {
     // A request to a stream that does not exist has no responders.
     const isNobody = error instanceof RequestError && error.isNoResponders();
@@ -93,15 +91,16 @@ export async function readLayout(jetstream: JetStreamManager): Promise<DataLayou
 
 /** Throws if a setting asks for a number of shards or streams that differs from the stored one. */
 export function refuseOtherLayout(stored: DataLayout, wanted: WantedLayout): void {
-  const refuse = (name: string, found: number | undefined, expected: number) => {
-    if (found === undefined || found === expected) return;
+  mapLayout((part) => {
+    const found = wanted[part];
+    if (found === undefined || found === stored[part]) return;
     throw new Error(
-      `${name}: expected ${expected}, as the first start stored it for the life of the data, found "${found}"; leave it unset`,
+      `${LAYOUT_SETTINGS[part]}: expected ${stored[part]}, as the first start stored it for the life of the data, found "${found}"; leave it unset`,
     );
-  };
-  refuse("TRUNKLINE_SHARDS", wanted.shards, stored.shards);
-  refuse("TRUNKLINE_STATE_STREAMS", wanted.stateStreams, stored.stateStreams);
+  });
 }
+
+const layoutOf = (stored: DataLayout): DataLayout => mapLayout((part) => stored[part]);
 
 /** Returns the format of the data on a bus. Returns 1 if no format is stored. */
 export async function dataFormatOf(jetstream: JetStreamManager): Promise<number> {
@@ -145,8 +144,7 @@ export async function upgradeData(
     if (!now || !step)
       throw new Error(`Cannot upgrade the data: no step leads from format ${now?.stored.format}`);
     await step.run(jetstream);
-    const { shards, stateStreams } = now.stored;
-    const next = { format: step.to, shards, stateStreams };
+    const next = { format: step.to, ...layoutOf(now.stored) };
     await writeFormat(jetstream, next, { version, sequence: now.sequence });
   }
 }
@@ -164,10 +162,10 @@ export async function storeFirstFormat(
     if (found) return found;
     // Data without a stored format has format 1. A new bus has no data and gets the newest format.
     const isOld = await holdsActors(jetstream);
-    const { shards, stateStreams } = isOld ? FIRST_LAYOUT : layout;
-    const isFirst = shards === FIRST_LAYOUT.shards && stateStreams === FIRST_LAYOUT.stateStreams;
-    const first = isOld ? 1 : Math.max(format, isFirst ? 1 : NEWEST_FORMAT);
-    const stored = { format: first, shards, stateStreams };
+    const numbers = isOld ? FIRST_LAYOUT : layout;
+    const isFirst = Object.values(mapLayout((part) => numbers[part] === FIRST_LAYOUT[part]));
+    const first = isOld ? 1 : Math.max(format, isFirst.every(Boolean) ? 1 : NEWEST_FORMAT);
+    const stored = { format: first, ...layoutOf(numbers) };
     await writeFormat(jetstream, stored, { version, sequence: 0 });
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Starts whole instances with other numbers of shards and state streams than the default. Each role has its own bus
+ * Starts whole instances with other numbers of shards and streams than the default. Each role has its own bus
  * user.
  */
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -10,9 +10,17 @@ import { trunkline } from "../scripts/testing/command-line.ts";
 import { RoleProcess } from "../scripts/testing/role-process.ts";
 
 const ROLES = { TRUNKLINE_ROLES: "gateway,actors" };
-const CHOSEN = { TRUNKLINE_SHARDS: "16", TRUNKLINE_STATE_STREAMS: "4" };
+const CHOSEN = {
+  TRUNKLINE_SHARDS: "16",
+  TRUNKLINE_STATE_STREAMS: "4",
+  TRUNKLINE_MAIL_STREAMS: "2",
+  TRUNKLINE_TASK_STREAMS: "4",
+  TRUNKLINE_AGENT_STREAMS: "2",
+  TRUNKLINE_PACK_STREAMS: "4",
+  TRUNKLINE_AGENTS_BYTES: "400000000",
+};
 
-describe("an instance with other numbers of shards and state streams", function () {
+describe("an instance with other numbers of shards and streams", function () {
   this.timeout(240_000);
   let folder: string;
   before(async () => {
@@ -44,6 +52,9 @@ describe("an instance with other numbers of shards and state streams", function 
     const url = (await readFile(join(folder, "data", "nats.url"), "utf8")).trim();
     const { stdout } = await trunkline(["admin", "shards"], url);
     expect(stdout).to.match(/\n16 of 16 shards have an owner\n$/);
+    const usage = await fetch(`${first.url}/v4/accounts/${account}/agents/usage`, { headers });
+    // An account may fill a quarter of one of the two streams.
+    expect(await usage.text()).to.include('"stored_bytes_limit":50000000');
     expect(first.lines.join("\n")).to.not.include("Violation");
     await stop(first);
 

@@ -1,11 +1,16 @@
 import { expect } from "chai";
+import {
+  type DataLayout,
+  FIRST_LAYOUT,
+  LAYOUT_SETTINGS,
+  type WantedLayout,
+} from "../schemas/data-layout.ts";
+import { streamNames } from "../schemas/split-streams.ts";
 import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
 import { startWorld, type World } from "../scripts/testing/actor-world.ts";
 import { awaitData } from "./await-data.ts";
-import { dataFormatOf, readLayout, refuseNewerData, type WantedLayout } from "./data-format.ts";
+import { dataFormatOf, readLayout, refuseNewerData } from "./data-format.ts";
 import { openData } from "./open-data.ts";
-
-const ANY = { shards: undefined, stateStreams: undefined };
 
 describe("data layout", function () {
   this.timeout(60_000);
@@ -15,13 +20,13 @@ describe("data layout", function () {
   });
   afterEach(() => world[Symbol.asyncDispose]());
 
-  const open = (wanted: Partial<WantedLayout>) =>
+  const open = (wanted: WantedLayout) =>
     openData(world.bus.jetstream, {
-      ...{ version: "0.1.0", replicas: 1, tasks: [], wanted: { ...ANY, ...wanted } },
+      ...{ version: "0.1.0", replicas: 1, tasks: [], wanted: wanted },
     });
-  const awaited = (wanted: Partial<WantedLayout>) =>
+  const awaited = (wanted: WantedLayout) =>
     awaitData(world.bus.jetstream, {
-      ...{ version: "0.1.0", readsState: false, wanted: { ...ANY, ...wanted } },
+      ...{ version: "0.1.0", readsState: false, wanted: wanted },
       ...{ signal: AbortSignal.timeout(20_000), missing: () => {} },
     });
   const refusalOf = (opening: Promise<unknown>) =>
@@ -32,7 +37,7 @@ describe("data layout", function () {
 
   for (const shards of [8, 64, 512, 4_096]) {
     it(`openData() stores ${shards} shards at the first start, and finds them later`, async () => {
-      const layout = { shards, stateStreams: 1 };
+      const layout = { ...FIRST_LAYOUT, shards };
       expect(await open({ shards })).to.deep.equal(layout);
       expect(await open({})).to.deep.equal(layout);
       expect(await open({ shards })).to.deep.equal(layout);
@@ -54,10 +59,32 @@ describe("data layout", function () {
   });
 
   it("openData() declares each state stream and its journal", async () => {
-    expect(await open({ stateStreams: 4 })).to.deep.equal({ shards: 64, stateStreams: 4 });
+    expect(await open({ stateStreams: 4 })).to.deep.equal({ ...FIRST_LAYOUT, stateStreams: 4 });
     const { stream, journalStream } = stateSubjects(stateBucket(3));
     for (const name of [stream, journalStream]) await world.bus.jetstream.streams.info(name);
   });
+
+  for (const part of [
+    "mailStreams",
+    "taskStreams",
+    "agentStreams",
+    "packStreams",
+  ] as const satisfies (keyof DataLayout)[]) {
+    it(`openData() splits a store into ${part} and refuses another number`, async () => {
+      const layout = { ...FIRST_LAYOUT, [part]: 4 };
+      expect(await open({ [part]: 4 })).to.deep.equal(layout);
+      expect(await open({})).to.deep.equal(layout);
+      expect(await awaited({ [part]: 4 })).to.deep.equal(layout);
+      const names = await Array.fromAsync(world.bus.jetstream.streams.names());
+      expect(names).to.have.members(streamNames(layout));
+      expect(names.length).to.equal(streamNames(FIRST_LAYOUT).length + 3);
+      const refusal = `${LAYOUT_SETTINGS[part]}: expected 4, as the first start stored it for the life of the data, found "2"; leave it unset`;
+      expect(await refusalOf(open({ [part]: 2 }))).to.equal(refusal);
+      expect(await refusalOf(awaited({ [part]: 2 }))).to.equal(refusal);
+      const older = refuseNewerData(world.bus.jetstream, { version: "0.1.0", format: 1 });
+      expect(await refusalOf(older)).to.match(/wrote it in format 2/);
+    });
+  }
 
   it("openData() of two first starts with different numbers: one is refused", async () => {
     const [one, other] = await Promise.all([
@@ -66,14 +93,14 @@ describe("data layout", function () {
     ]);
     expect([one, other].filter((text) => text === "open")).to.have.length(1);
     const stored = one === "open" ? 8 : 16;
-    expect(await open({})).to.deep.equal({ shards: stored, stateStreams: 1 });
+    expect(await open({})).to.deep.equal({ ...FIRST_LAYOUT, shards: stored });
   });
 
   it("openData() finds 64 shards and one state stream in data of the first release", async () => {
     const { epoch } = stateSubjects(stateBucket(0));
     await world.bus.jetstream.jetstream().publish(epoch(7), "{}");
     expect(await refusalOf(open({ shards: 512 }))).to.match(/^TRUNKLINE_SHARDS: expected 64,/);
-    expect(await open({})).to.deep.equal({ shards: 64, stateStreams: 1 });
+    expect(await open({})).to.deep.equal(FIRST_LAYOUT);
   });
 
   it("code that counts on 64 shards refuses other data", async () => {
@@ -82,7 +109,7 @@ describe("data layout", function () {
     await using other = await startWorld();
     const { jetstream } = other.bus;
     await openData(jetstream, {
-      ...{ version: "0.2.0", replicas: 1, tasks: [], wanted: { ...ANY, shards: 128 } },
+      ...{ version: "0.2.0", replicas: 1, tasks: [], wanted: { shards: 128 } },
     });
     const older = refuseNewerData(jetstream, { version: "0.1.0", format: 1 });
     expect(await refusalOf(older)).to.match(/wrote it in format 2, and this version 0.1.0 reads/);

@@ -3,46 +3,48 @@
  * data.
  */
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { type DataLayout, FIRST_LAYOUT } from "../schemas/data-layout.ts";
+import {
+  type DataLayout,
+  FIRST_LAYOUT,
+  mapLayout,
+  type WantedLayout,
+} from "../schemas/data-layout.ts";
+import { type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
 import {
   refuseNewerData,
   refuseOtherLayout,
   storeFirstFormat,
   upgradeData,
-  type WantedLayout,
 } from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import type { StreamsOptions } from "./stream-declarations.ts";
 import { declareFirstStream, declareStreams, whenClusterIsReady } from "./streams.ts";
 
-interface OpenOptions extends Omit<StreamsOptions, "buckets"> {
+interface OpenOptions extends Omit<StreamsOptions, "layout" | "sizes"> {
+  /** Returns the sizes of the stores, when the bus answers. Default: those for a disk of unknown size. */
+  sizes?: () => Promise<StoreSizes>;
   version: string;
   /** Default: the stored layout. */
   wanted?: WantedLayout;
 }
 
-const ANY_LAYOUT: WantedLayout = { shards: undefined, stateStreams: undefined };
-
 /** Prepares the data, and returns its layout. The first start chooses the layout. */
 export async function openData(
   jetstream: JetStreamManager,
-  { version, wanted = ANY_LAYOUT, ...streams }: OpenOptions,
+  { version, wanted = {}, sizes = async () => storeSizes(), ...streams }: OpenOptions,
 ): Promise<DataLayout> {
   await whenClusterIsReady(async () => {
     await refuseUnfinishedRestore(jetstream);
     await refuseNewerData(jetstream, { version });
   });
   await declareFirstStream(jetstream, streams);
-  const layout = {
-    shards: wanted.shards ?? FIRST_LAYOUT.shards,
-    stateStreams: wanted.stateStreams ?? FIRST_LAYOUT.stateStreams,
-  };
-  let { shards, stateStreams } = layout;
+  let layout = mapLayout((part) => wanted[part] ?? FIRST_LAYOUT[part]);
   await whenClusterIsReady(async () => {
-    ({ shards, stateStreams } = (await storeFirstFormat(jetstream, { version, layout })).stored);
+    const { stored } = await storeFirstFormat(jetstream, { version, layout });
+    layout = mapLayout((part) => stored[part]);
   });
-  refuseOtherLayout({ shards, stateStreams }, wanted);
-  await declareStreams(jetstream, { ...streams, buckets: stateStreams });
+  refuseOtherLayout(layout, wanted);
+  await declareStreams(jetstream, { ...streams, layout, sizes: await sizes() });
   await whenClusterIsReady(() => upgradeData(jetstream, { version }));
-  return { shards, stateStreams };
+  return layout;
 }

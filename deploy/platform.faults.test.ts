@@ -25,7 +25,7 @@ describe("actors under faults", function () {
   before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
 
   it("an owner is killed in the middle of its commits", async () => {
-    await using scene = await FaultScene.start({ seed, hosts: 3 });
+    await using scene = await FaultScene.start({ seed, hosts: 3, mailStreams: 2 });
     for (let round = 0; round < 2; round++) {
       await clock.wait(scene.random.integer(300, 1_000));
       await scene.takeHost().kill();
@@ -107,7 +107,7 @@ describe("actors under faults", function () {
   });
 
   it("hosts race for shards as they join and leave", async () => {
-    await using scene = await FaultScene.start({ seed, hosts: 1, buckets: 2 });
+    await using scene = await FaultScene.start({ seed, hosts: 1, buckets: 2, mailStreams: 4 });
     for (let round = 0; round < 5; round++) {
       const joined = Array.from({ length: scene.random.integer(1, 2) }, () => scene.addHost());
       await clock.wait(scene.random.integer(200, 1_200));

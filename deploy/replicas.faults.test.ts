@@ -2,6 +2,7 @@
  * Kills servers of a cluster and damages their data. Every replica of every stream becomes current again,
  * automatically or with the runbook's commands.
  */
+
 import { randomBytes } from "node:crypto";
 import { open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { Registry } from "prom-client";
 import { Bus } from "../actors/runtime/bus/bus.ts";
 import { systemClock } from "../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../actors/runtime/store/blob-store.ts";
+import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { STREAMS } from "../schemas/subjects.ts";
 import { exposeQueues } from "../scripts/queues/queue-metrics.ts";
 import {
@@ -39,7 +41,7 @@ describe("copies of streams", function () {
   before(async () => {
     cluster = await startCluster(3, "", (line) => log.push(line));
     bus = await Bus.connect({ url: cluster.urls.join(","), name: "test" });
-    await declareStreams(bus.jetstream, { replicas: 3, buckets: 1, tasks: [] });
+    await declareStreams(bus.jetstream, { replicas: 3, layout: FIRST_LAYOUT, tasks: [] });
     blobs = new BlobStore(bus, systemClock);
   });
   after(async () => {

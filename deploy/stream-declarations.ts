@@ -8,14 +8,29 @@ import {
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
-import { AGENTS_STORE_BYTES_MAX } from "../schemas/apps/limits.ts";
 import type { TaskContract } from "../schemas/contract.ts";
+import type { DataLayout } from "../schemas/data-layout.ts";
 import { JOURNAL_MESSAGES_KEPT, LANE_TASKS_MAX } from "../schemas/limits.ts";
 import { RENDER_JOBS_STORE_MS } from "../schemas/rendering/limits.ts";
-import { PACKS_STORE_BYTES_MAX } from "../schemas/repositories/limits.ts";
 import { TRACE_MESSAGES_PER_SUBJECT_MAX } from "../schemas/request-step.ts";
 import {
-  BLOB_STREAMS,
+  agentLogsIn,
+  allMail,
+  allTasks,
+  type MailSubjects,
+  splitNames,
+  storeOf,
+} from "../schemas/split-streams.ts";
+import {
+  APP_LOGS_BYTES_MAX,
+  CACHE_BYTES_MAX,
+  KEPT_STORE_BYTES,
+  STORE_BYTES_SETTING_MIN,
+  TRACES_BYTES_MAX,
+} from "../schemas/store-limits.ts";
+import { type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
+import {
+  blobFamily,
   objectSubjects,
   RENDER_JOBS_STORE,
   STREAMS,
@@ -26,43 +41,20 @@ import {
 /** Number of days for which the stream stores a dead letter. */
 const DEAD_LETTER_DAYS = 30;
 /**
- * Maximum number of waiting mail messages of all actors. Above it, the stream refuses mail, outboxes become full, and
+ * Maximum number of waiting messages in a stream of mail. Above it, the stream refuses mail, outboxes become full, and
  * actors answer `busy`.
  */
 const MAIL_MESSAGES_MAX = 5_000_000;
 /** Maximum number of dead letters. Above it, the stream drops the oldest. */
 const DEAD_LETTERS_MAX = 100_000;
 
-/**
- * Bytes of the bus's storage that KEPT_STREAM reserves for states, mail, tasks and leases, because their streams have
- * no byte limit.
- */
-const KEPT_STORE_BYTES = 1024 ** 3;
-
-/**
- * Maximum bytes that crawls may store, for a disk of 20 GB: 80,000 pages of 100 kB. On a smaller disk, the bus grants
- * less.
- */
-export const CRAWL_STORE_BYTES_MAX = 8 * 1024 ** 3;
-/** The smallest size limit of a stream of blobs. */
-export const BLOB_STORE_BYTES_MIN = 128 * 1024 ** 2;
-/** Maximum bytes of all caches together. Above it, the stream drops the oldest values. */
-export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
-
+/** The smallest size limit of a store that refuses writes when it is full. */
+export const BLOB_STORE_BYTES_MIN = STORE_BYTES_SETTING_MIN;
 /** Maximum number of log lines of an app, and how long the stream keeps a line. */
 const APP_LOG_LINES_MAX = 10_000;
 const APP_LOG_MS = 3 * 24 * 3_600_000;
-/**
- * Maximum bytes for the bundles and large bodies of all apps, and for the databases of agents. On a smaller disk, the
- * bus grants less.
- */
-const APPS_STORE_BYTES_MAX = 1024 ** 3;
-const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
 
-/**
- * Maximum bytes and maximum age of request steps. The bytes suffice for about 60,000 requests with four steps each.
- */
-const TRACES_BYTES_MAX = 24 * 1024 ** 2;
+/** Maximum age of request steps. */
 const TRACES_MS = 3 * 24 * 3_600_000;
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -70,11 +62,10 @@ const MARKER_MS = 60_000;
 
 export interface StreamsOptions {
   replicas: number;
-  /**
-   * The number of state streams. One is enough on one machine. With several, commits of different shards run in
-   * parallel.
-   */
-  buckets: number;
+  /** How many streams each store has. One is enough on one machine. Several store messages in parallel. */
+  layout: DataLayout;
+  /** Default: the sizes for a disk of unknown size. */
+  sizes?: StoreSizes;
   tasks: readonly TaskContract[];
   /** How long a watcher can still see the marker of an expired lease or a removed row. Default: one minute. */
   markerMs?: number;
@@ -83,7 +74,8 @@ export interface StreamsOptions {
 /** Returns the declarations of all streams. */
 export function allStreams({
   replicas,
-  buckets,
+  layout,
+  sizes = storeSizes(),
   markerMs = MARKER_MS,
 }: StreamsOptions): StreamDeclaration[] {
   const shared = {
@@ -94,14 +86,17 @@ export function allStreams({
     // before they are stored instead (blob-encoding.ts).
     compression: StoreCompression.None,
   };
-  const state = Array.from({ length: buckets }, (_, index) => stateBucket(index)).flatMap(
-    (bucket) => [stateStream(bucket, markerMs), journalStream(bucket)],
-  );
+  const state = Array.from({ length: layout.stateStreams }, (_, index) =>
+    stateBucket(index),
+  ).flatMap((bucket) => [stateStream(bucket, markerMs), journalStream(bucket)]);
   const replicated = [
     ...state,
-    ...RUNTIME_STREAMS,
-    ...AREA_STREAMS,
-    RENDER_JOBS_STREAM,
+    ...allMail(layout).map(mailStream),
+    ...splitNames(layout, STREAMS.tasks).map(taskStream),
+    DEAD_STREAM,
+    ...areaStreams(layout, sizes),
+    APP_LOGS_STREAM,
+    renderJobsStream(sizes.renderJobs),
     KEPT_STREAM,
   ];
   return [...replicated.map((stream) => ({ ...shared, ...stream })), CACHE_STREAM, TRACES_STREAM];
@@ -154,17 +149,24 @@ function journalStream(bucket: string): StreamDeclaration {
   };
 }
 
+/**
+ * Returns the smallest size that a stream begins with. The streams of one store have together what a store with one
+ * stream has.
+ */
+export const leastBytes = ({ name, max_bytes: bytes }: SizedStream, layout: DataLayout) =>
+  Math.min(bytes, Math.floor(BLOB_STORE_BYTES_MIN / splitNames(layout, storeOf(name)).length));
+
 /** A stream for one family of blobs in `BLOB_STREAMS`. When it is full, it refuses new blobs and drops none. */
 function blobStream(
-  family: keyof typeof BLOB_STREAMS,
+  { stream, all }: { stream: string; all: string },
   description: string,
-  bytesMax: number,
+  bytes: number,
 ): StreamDeclaration {
   return {
-    name: BLOB_STREAMS[family],
+    name: stream,
     description,
-    subjects: [`blob.${family}.>`],
-    max_bytes: bytesMax,
+    subjects: [all],
+    max_bytes: bytes,
     discard: DiscardPolicy.New,
     allow_direct: true,
     allow_atomic: true,
@@ -172,68 +174,84 @@ function blobStream(
   };
 }
 
-const RUNTIME_STREAMS: StreamDeclaration[] = [
-  {
-    name: STREAMS.mail,
-    description: "Messages from actor to actor, and how much of each shard's outbox is in here",
-    subjects: ["mail.>", "sent.*"],
-    allow_atomic: true,
-    allow_rollup_hdrs: true,
-    allow_direct: true,
-    // When the stream is full, it refuses mail and drops none: outboxes become full, and actors answer `busy`.
-    max_msgs: MAIL_MESSAGES_MAX,
-    discard: DiscardPolicy.New,
-  },
-  {
-    name: STREAMS.tasks,
-    description: "Work for workers, a subject a lane",
-    subjects: ["task.>"],
-    retention: RetentionPolicy.Workqueue,
-    max_msgs_per_subject: LANE_TASKS_MAX,
-    discard: DiscardPolicy.New,
-    discard_new_per_subject: true,
-  },
-  {
-    name: STREAMS.dead,
-    description: "Messages nobody could handle, with their error",
-    subjects: ["dead.>"],
-    allow_direct: true,
-    max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
-    max_msgs: DEAD_LETTERS_MAX,
-    discard: DiscardPolicy.Old,
-  },
-];
+const mailStream = ({ stream, all, sent }: MailSubjects): StreamDeclaration => ({
+  name: stream,
+  description: "Messages from actor to actor, and how much of each shard's outbox is in here",
+  subjects: [all, sent("*")],
+  allow_atomic: true,
+  allow_rollup_hdrs: true,
+  allow_direct: true,
+  // When the stream is full, it refuses mail and drops none: outboxes become full, and actors answer `busy`.
+  max_msgs: MAIL_MESSAGES_MAX,
+  discard: DiscardPolicy.New,
+});
 
-const AREA_STREAMS: StreamDeclaration[] = [
-  blobStream("crawl", "What crawls have found", CRAWL_STORE_BYTES_MAX),
-  blobStream("git", "Packs of repositories, with their indexes", PACKS_STORE_BYTES_MAX),
-  blobStream("app", "Bundles of apps, and bodies too large for a message", APPS_STORE_BYTES_MAX),
-  {
-    name: STREAMS.agents,
-    description: "Databases of agents: an image, and the pages that changed since",
-    subjects: ["agentlog.>"],
-    // A new image of a database replaces all earlier messages of the agent in one atomic step.
-    allow_rollup_hdrs: true,
-    // A batch lets the server sync the records of several agents to disk together.
-    allow_atomic: true,
-    max_bytes: AGENTS_STORE_BYTES_MAX,
-    discard: DiscardPolicy.New,
-    allow_direct: true,
-  },
-  {
-    name: STREAMS.appLogs,
-    description: "What apps have printed",
-    subjects: ["applog.>"],
-    max_msgs_per_subject: APP_LOG_LINES_MAX,
-    max_age: nanos(APP_LOG_MS),
-    max_bytes: APP_LOGS_BYTES_MAX,
-    discard: DiscardPolicy.Old,
-    allow_direct: true,
-  },
-];
+const taskStream = (name: string): StreamDeclaration => ({
+  name,
+  description: "Work for workers, a subject a lane",
+  subjects: [allTasks(name)],
+  retention: RetentionPolicy.Workqueue,
+  max_msgs_per_subject: LANE_TASKS_MAX,
+  discard: DiscardPolicy.New,
+  discard_new_per_subject: true,
+});
+
+const DEAD_STREAM: StreamDeclaration = {
+  name: STREAMS.dead,
+  description: "Messages nobody could handle, with their error",
+  subjects: ["dead.>"],
+  allow_direct: true,
+  max_age: nanos(DEAD_LETTER_DAYS * DAY_MS),
+  max_msgs: DEAD_LETTERS_MAX,
+  discard: DiscardPolicy.Old,
+};
+
+/** Streams of the areas. Each refuses writes when it is full. The streams of one store share its bytes equally. */
+function areaStreams(layout: DataLayout, sizes: StoreSizes): StreamDeclaration[] {
+  const packs = blobFamily("git", layout.packStreams);
+  const [crawl, apps] = [blobFamily("crawl"), blobFamily("app")];
+  const agents = Array.from({ length: layout.agentStreams }, (_, index) => agentLogsIn(index));
+  const share = (bytes: number, count: number) => Math.floor(bytes / count);
+  return [
+    ...crawl.map((of) => blobStream(of, "What crawls have found", sizes.crawl)),
+    ...packs.map((of) =>
+      blobStream(
+        of,
+        "Packs of repositories, with their indexes",
+        share(sizes.packs, layout.packStreams),
+      ),
+    ),
+    ...apps.map((of) =>
+      blobStream(of, "Bundles of apps, and bodies too large for a message", sizes.apps),
+    ),
+    ...agents.map(({ stream, all }) => ({
+      name: stream,
+      description: "Databases of agents: an image, and the pages that changed since",
+      subjects: [all],
+      // A new image of a database replaces all earlier messages of the agent in one atomic step.
+      allow_rollup_hdrs: true,
+      // A batch lets the server sync the records of several agents to disk together.
+      allow_atomic: true,
+      max_bytes: share(sizes.agents, layout.agentStreams),
+      discard: DiscardPolicy.New,
+      allow_direct: true,
+    })),
+  ];
+}
+
+const APP_LOGS_STREAM: StreamDeclaration = {
+  name: STREAMS.appLogs,
+  description: "What apps have printed",
+  subjects: ["applog.>"],
+  max_msgs_per_subject: APP_LOG_LINES_MAX,
+  max_age: nanos(APP_LOG_MS),
+  max_bytes: APP_LOGS_BYTES_MAX,
+  discard: DiscardPolicy.Old,
+  allow_direct: true,
+};
 
 /** A stream with the same names as an object store that `Objm.create` of the NATS library creates. */
-const RENDER_JOBS_STREAM: StreamDeclaration = {
+const renderJobsStream = (bytes: number): StreamDeclaration => ({
   name: RENDER_JOBS_STORE.stream,
   description: "Requests and results of rendering jobs",
   subjects: objectSubjects(RENDER_JOBS_STORE.bucket).all,
@@ -241,9 +259,9 @@ const RENDER_JOBS_STREAM: StreamDeclaration = {
   allow_rollup_hdrs: true,
   // Removes parts of objects that a killed process left behind.
   max_age: nanos(RENDER_JOBS_STORE_MS),
-  max_bytes: RENDER_JOBS_STORE.bytesMax,
+  max_bytes: bytes,
   discard: DiscardPolicy.New,
-};
+});
 
 const KEPT_STREAM: StreamDeclaration = {
   name: STREAMS.kept,

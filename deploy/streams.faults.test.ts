@@ -1,12 +1,13 @@
 import { expect } from "chai";
 import { TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
+import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
 import { startCluster } from "../scripts/testing/nats-server.ts";
 import { declareStreams } from "./streams.ts";
 
 const subjects = stateSubjects(stateBucket(0));
-const declared = { buckets: 1, tasks: TASKS };
+const declared = { layout: FIRST_LAYOUT, tasks: TASKS };
 
 describe("streams of a cluster", function () {
   this.timeout(240_000);

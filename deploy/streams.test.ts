@@ -4,21 +4,18 @@ import { DiscardPolicy, StoreCompression } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
+import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
+import { CACHE_BYTES_MAX } from "../schemas/store-limits.ts";
+import { storeSizes } from "../schemas/store-sizes.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { DISK_BYTES_MIN } from "../scripts/disk-room.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
-import {
-  allStreams,
-  BLOB_STORE_BYTES_MIN,
-  CACHE_BYTES_MAX,
-  CRAWL_STORE_BYTES_MAX,
-  isSized,
-} from "./stream-declarations.ts";
+import { allStreams, BLOB_STORE_BYTES_MIN, isSized } from "./stream-declarations.ts";
 import { declareStreams } from "./streams.ts";
 
 const SCHEMA = join(import.meta.dirname, "storage-schema.md");
 const subjects = stateSubjects(stateBucket(0));
-const declared = { buckets: 1, tasks: TASKS };
+const declared = { layout: FIRST_LAYOUT, tasks: TASKS };
 
 describe("streams", function () {
   this.timeout(240_000);
@@ -46,7 +43,7 @@ describe("streams", function () {
   });
 
   it("the smallest volume holds every stream at its least", () => {
-    const least = allStreams({ replicas: 1, buckets: 1, tasks: TASKS })
+    const least = allStreams({ replicas: 1, layout: FIRST_LAYOUT, tasks: TASKS })
       .filter(isSized)
       .reduce((sum, { max_bytes: bytes }) => sum + Math.min(bytes, BLOB_STORE_BYTES_MIN), 0);
     // nats-server uses three quarters of the volume.
@@ -118,8 +115,38 @@ describe("streams", function () {
         return (await bus.jetstream.streams.info(STREAMS.crawl)).config.max_bytes;
       };
       const given = await bytesMax();
-      expect(given).to.be.within(BLOB_STORE_BYTES_MIN, CRAWL_STORE_BYTES_MAX);
+      expect(given).to.be.within(BLOB_STORE_BYTES_MIN, storeSizes().crawl);
       expect(await bytesMax()).to.be.at.least(given);
+    } finally {
+      await bus.close();
+    }
+  });
+
+  it("declareStreams() gives stores their sizes, grows them with the disk, and shrinks none", async () => {
+    const config =
+      "jetstream { store_dir: $TRUNKLINE_NATS_STORE, sync_interval: always, max_mem: 256MB, max_file: 900GB }";
+    await using large = await startNats({ config });
+    const bus = await Bus.connect({ url: large.url, name: "test" });
+    try {
+      const layout = { ...FIRST_LAYOUT, agentStreams: 2, packStreams: 4 };
+      const sized = { replicas: 1, layout, tasks: TASKS };
+      const bytesOf = async (stream: string) =>
+        (await bus.jetstream.streams.info(stream)).config.max_bytes;
+      for (const [gib, expected] of [
+        [100, 100],
+        [400, 400],
+        [200, 400],
+      ] as const) {
+        await declareStreams(bus.jetstream, { ...sized, sizes: storeSizes(gib * 1024 ** 3) });
+        const sizes = storeSizes(expected * 1024 ** 3);
+        expect(await bytesOf(STREAMS.crawl)).to.equal(sizes.crawl);
+        for (const stream of ["AGENTS", "AGENTS-1"])
+          expect(await bytesOf(stream)).to.equal(Math.floor(sizes.agents / 2));
+        for (const stream of ["PACKS", "PACKS-1", "PACKS-2", "PACKS-3"])
+          expect(await bytesOf(stream)).to.equal(Math.floor(sizes.packs / 4));
+        const { config: jobs } = await bus.jetstream.streams.info(STREAMS.renderJobs);
+        expect(jobs.max_bytes).to.equal(sizes.renderJobs);
+      }
     } finally {
       await bus.close();
     }

@@ -10,19 +10,14 @@ import {
   type StreamConfig,
 } from "@nats-io/jetstream";
 import { nanos, TimeoutError } from "@nats-io/transport-node";
-import type { TaskContract } from "../schemas/contract.ts";
+import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { LANE_TASKS_MAX, TASK_ACK_WAIT_MS } from "../schemas/limits.ts";
-import {
-  STREAMS,
-  stateBucket,
-  stateSubjects,
-  taskConsumer,
-  taskSubject,
-} from "../schemas/subjects.ts";
+import { laneOf } from "../schemas/split-streams.ts";
+import { stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import {
   allStreams,
-  BLOB_STORE_BYTES_MIN,
   isSized,
+  leastBytes,
   type SizedStream,
   type StreamDeclaration,
   type StreamsOptions,
@@ -60,10 +55,12 @@ export async function declareStreams(
  */
 export async function declareFirstStream(
   jetstream: JetStreamManager,
-  options: Omit<StreamsOptions, "buckets">,
+  options: Omit<StreamsOptions, "layout">,
 ): Promise<void> {
   const { stream } = stateSubjects(stateBucket(0));
-  const first = allStreams({ ...options, buckets: 1 }).filter(({ name }) => name === stream);
+  const first = allStreams({ ...options, layout: FIRST_LAYOUT }).filter(
+    ({ name }) => name === stream,
+  );
   await whenClusterIsReady(async () => {
     for (const one of first) await declareStream(jetstream, one);
   });
@@ -97,27 +94,25 @@ async function declareAll(jetstream: JetStreamManager, options: StreamsOptions):
   // with the smallest limit first, so that the order is always the same.
   const sized = streams.filter(isSized);
   for (const stream of streams) {
-    const least = isSized(stream)
-      ? { max_bytes: Math.min(stream.max_bytes, BLOB_STORE_BYTES_MIN) }
-      : {};
+    const least = isSized(stream) ? { max_bytes: leastBytes(stream, options.layout) } : {};
     await declareStream(jetstream, { ...stream, ...least });
   }
   for (const stream of sized.toSorted((one, other) => one.max_bytes - other.max_bytes)) {
     await grow(jetstream, stream);
   }
-  await declareLanes(jetstream, options.tasks);
+  await declareLanes(jetstream, options);
 }
 
 async function declareLanes(
   jetstream: JetStreamManager,
-  tasks: readonly TaskContract[],
+  { layout, tasks }: StreamsOptions,
 ): Promise<void> {
   const lanes = tasks.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
   await Promise.all(
     lanes.map(({ kind, lane }) =>
-      jetstream.consumers.add(STREAMS.tasks, {
+      jetstream.consumers.add(laneOf(layout, { kind, lane }).stream, {
         durable_name: taskConsumer(kind, lane),
-        filter_subject: taskSubject(kind, lane),
+        filter_subject: laneOf(layout, { kind, lane }).subject,
         ack_policy: AckPolicy.Explicit,
         ack_wait: nanos(TASK_ACK_WAIT_MS),
         max_ack_pending: LANE_TASKS_MAX,

@@ -1,4 +1,6 @@
-/** Builds and parses the names of subjects, streams and keys on the bus. No other file does this. */
+/**
+ * Builds and parses the names of subjects, streams and keys on the bus. Only this file and split-streams.ts do this.
+ */
 import { BLOB_NAME_CHARS_MAX, SHARDS } from "./limits.ts";
 import { RENDER_JOBS_STORE_BYTES_MAX } from "./rendering/limits.ts";
 
@@ -34,6 +36,11 @@ export const BLOB_STREAMS = {
   git: STREAMS.packs,
   app: STREAMS.apps,
 } as const;
+
+/** Returns the name, or the token of subjects, that belongs to one stream of a store with several (split-streams.ts). */
+export const splitName = (name: string, index: number) => (index === 0 ? name : `${name}-${index}`);
+/** Returns the number of the stream that has the messages of an account. */
+export const ofAccount = (account: string, streams: number) => fnv1a32(account) % streams;
 
 /**
  * Returns the first tokens of the subjects on which a connection receives answers and the reports of its tasks. Each
@@ -165,35 +172,22 @@ export const presenceSubject = (host: string) => `present.${host}`;
 /** The subject on which a host announces that it has opened a shard. */
 export const openedSubject = (shard: number | "*") => `opened.${shard}`;
 
-export const mailSubject = (shard: number, address: string) => `mail.${shard}.${address}`;
-export const mailSubjects = (shard: number) => `mail.${shard}.>`;
-/**
- * The subject of the position up to which a shard's outbox is published. It is in the same stream as mail, so that
- * one atomic batch can contain the mail and the position.
- */
-export const sentSubject = (shard: number | "*") => `sent.${shard}`;
-
 /** The prefix of the subjects on which one gateway answers hosts that request a permit to run an app's request. */
 export const begunSubject = (gateway: string) => `begun.${gateway}`;
 /** The core subject (without JetStream) of the live updates of an actor. */
 export const liveSubject = (address: string) => `live.${address}`;
 
-export const taskSubject = (kind: string, lane: string) => `task.${kind}.${lane}`;
+/** The subject of a lane. The kind and the lane determine the number of the stream (split-streams.ts). */
+export const taskSubject = (kind: string, lane: string, stream = 0) =>
+  `${splitName("task", stream)}.${kind}.${lane}`;
 export const taskConsumer = (kind: string, lane: string) => `${kind}-${lane}`;
 /** The subject of the queue of one key, in a lane that serves its keys alternately. */
-export const turnSubject = (kind: string, lane: string, key: string) =>
-  `${taskSubject(kind, lane)}.${encodeKey(key)}`;
-export const turnSubjects = (kind: string, lane: string) => `${taskSubject(kind, lane)}.>`;
-/** Returns the subject of a queued task. */
-export const queueSubject = (task: {
-  kind: string;
-  lane: string;
-  key: string;
-  inTurns: boolean;
-}) =>
-  task.inTurns ? turnSubject(task.kind, task.lane, task.key) : taskSubject(task.kind, task.lane);
-export const keyOfTurn = (kind: string, lane: string, subject: string) =>
-  decodeKey(subject.slice(taskSubject(kind, lane).length + 1));
+export const turnSubject = (kind: string, lane: string, key: string, stream = 0) =>
+  `${taskSubject(kind, lane, stream)}.${encodeKey(key)}`;
+export const turnSubjects = (kind: string, lane: string, stream = 0) =>
+  `${taskSubject(kind, lane, stream)}.>`;
+/** Returns the key of the subject of a queue. */
+export const keyOfTurn = (subject: string) => decodeKey(subject.split(".").slice(3).join("."));
 /**
  * Returns the name of the consumer of one key's queue. Such a name must not contain dots and has at most 255
  * characters, so it contains the `digest` instead of the key.
@@ -207,10 +201,6 @@ export const cancelSubject = (taskId: string) => `cancel.${taskId}`;
 export const deadSubject = (address: string) => `dead.${address}`;
 export const deadAddress = (subject: string) => subject.slice("dead.".length);
 
-/** The subject of the changes of one agent's database in order, starting with a complete image of the database. */
-export const agentLogSubject = (key: string) => `agentlog.${encodeKey(key)}`;
-/** The subjects of the database logs of all agents of an app. `app` is the `appKey`. */
-export const agentLogSubjects = (app: string) => `${agentLogSubject(app)}.>`;
 /** The subject of the lines that an app has printed. `key` is the `appKey`. */
 export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
 
@@ -229,23 +219,26 @@ export const cacheSubject = (key: string) => `cache.${encodeKey(key)}`;
  * bytes are in chunks, and each writer has its own chunks. No name contains `=`, so the subjects of two blobs never
  * overlap. Throws if the name is invalid.
  */
-export function blobSubjects(name: string) {
-  const stream = blobStream(name);
+export function blobSubjects(name: string, packStreams = 1) {
+  const family = blobFamilyOf(name);
+  const index = family === "git" ? ofAccount(name.split(".", 2)[1] ?? "", packStreams) : 0;
+  const path = `${splitName(family, index)}${name.slice(family.length)}`;
   return {
-    stream,
-    head: `blob.${name}.=.head`,
-    chunk: (writer: string, index: number) => `blob.${name}.=.${writer}.${index}`,
-    writtenBy: (writer: string) => `blob.${name}.=.${writer}.*`,
-    all: `blob.${name}.=.>`,
+    stream: splitName(BLOB_STREAMS[family], index),
+    head: `blob.${path}.=.head`,
+    chunk: (writer: string, chunk: number) => `blob.${path}.=.${writer}.${chunk}`,
+    writtenBy: (writer: string) => `blob.${path}.=.${writer}.*`,
+    all: `blob.${path}.=.>`,
     /** The subjects of this blob, and of all blobs whose names begin with this name and a dot. */
-    beneath: `blob.${name}.>`,
+    beneath: `blob.${path}.>`,
   };
 }
-/** The stream and the subjects of all blobs of one family. */
-export const blobFamily = (family: keyof typeof BLOB_STREAMS) => ({
-  stream: BLOB_STREAMS[family],
-  all: `blob.${family}.>`,
-});
+/** The streams of all blobs of one family, with their subjects. */
+export const blobFamily = (family: keyof typeof BLOB_STREAMS, packStreams = 1) =>
+  Array.from({ length: family === "git" ? packStreams : 1 }, (_, index) => ({
+    stream: splitName(BLOB_STREAMS[family], index),
+    all: `blob.${splitName(family, index)}.>`,
+  }));
 /** The heads of all blobs whose names match; `*` stands for one token. */
 export const blobHeads = (names: string) => `blob.${names}.=.head`;
 /** Returns the subjects of an object store, as ADR-20 of NATS defines them. */
@@ -264,17 +257,17 @@ export const objectSubjects = (bucket: string) => ({
 });
 /** Returns the name of the blob to which a subject belongs. */
 export const blobNameOf = (subject: string) =>
-  subject.slice("blob.".length, subject.indexOf(".=."));
+  subject.slice("blob.".length, subject.indexOf(".=.")).replace(/^git-\d+\./, "git.");
 export type BlobSubjects = ReturnType<typeof blobSubjects>;
 
-function blobStream(name: string): string {
+function blobFamilyOf(name: string): keyof typeof BLOB_STREAMS {
   const first = BLOB_NAME.exec(name)?.[1] ?? "";
   if (name.length > BLOB_NAME_CHARS_MAX || !isBlobFamily(first)) {
     const families = Object.keys(BLOB_STREAMS).join(" or ");
     const text = `expected ${families} and more tokens of letters, digits, _ and -`;
     throw new Error(`Cannot name blob "${name.slice(0, BLOB_NAME_CHARS_MAX)}": ${text}`);
   }
-  return BLOB_STREAMS[first];
+  return first;
 }
 
 const isBlobFamily = (token: string): token is keyof typeof BLOB_STREAMS =>

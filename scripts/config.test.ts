@@ -2,6 +2,7 @@ import { Resolver } from "node:dns/promises";
 import { resolve } from "node:path";
 import { expect } from "chai";
 import express from "express";
+import { mapLayout } from "../schemas/data-layout.ts";
 import { configFromEnvironment } from "./config.ts";
 
 describe("config", () => {
@@ -16,7 +17,12 @@ describe("config", () => {
       natsNkeys: undefined,
       natsTls: undefined,
       replicas: 1,
-      layout: { shards: undefined, stateStreams: undefined },
+      layout: mapLayout(() => undefined),
+      storeBytes: undefined,
+      storeSizes: {
+        ...{ packs: undefined, crawl: undefined, renderJobs: undefined },
+        ...{ agents: undefined, apps: undefined },
+      },
       roles: ["gateway", "actors", "browser"],
       egress: { allow: [], deny: [] },
       browserSecondsPerDay: 600,
@@ -204,15 +210,22 @@ describe("config", () => {
   }
 
   it("configFromEnvironment() reads the layout of the data, from the smallest numbers to the largest", () => {
-    for (const [shards, stateStreams] of [
-      [8, 1],
-      [4_096, 64],
+    for (const [shards, stateStreams, others] of [
+      [8, 1, 1],
+      [4_096, 64, 16],
     ] as const) {
       const { layout } = configFromEnvironment({
         TRUNKLINE_SHARDS: String(shards),
         TRUNKLINE_STATE_STREAMS: String(stateStreams),
+        TRUNKLINE_MAIL_STREAMS: String(others),
+        TRUNKLINE_TASK_STREAMS: String(others),
+        TRUNKLINE_AGENT_STREAMS: String(others),
+        TRUNKLINE_PACK_STREAMS: String(others),
       });
-      expect(layout).to.deep.equal({ shards, stateStreams });
+      expect(layout).to.deep.equal({
+        ...{ shards, stateStreams, mailStreams: others, taskStreams: others },
+        ...{ agentStreams: others, packStreams: others },
+      });
     }
   });
 

@@ -2,11 +2,12 @@
 import { resolve } from "node:path";
 import type { z } from "zod";
 import type { BusTls } from "../actors/runtime/bus/bus-tls.ts";
-import type { WantedLayout } from "../deploy/data-format.ts";
 import type { PortRange } from "../schemas/apps/app-ports.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { APP_PORTS_PRESET } from "../schemas/apps/limits.ts";
+import { LAYOUT_SETTINGS, mapLayout, type WantedLayout } from "../schemas/data-layout.ts";
 import type { GitSizes } from "../schemas/repositories/git-sizes.ts";
+import { SIZE_SETTINGS, SIZED_STORES, type WantedSizes } from "../schemas/store-sizes.ts";
 import { type LogLevel, PORT_MAX, type Role, Settings } from "./settings.ts";
 
 export interface Config {
@@ -26,6 +27,10 @@ export interface Config {
   readonly replicas: number;
   /** The layout of the data that the settings ask for, if any. */
   readonly layout: Readonly<WantedLayout>;
+  /** Bytes that all streams may have together. If unset, a share of the embedded server's disk. */
+  readonly storeBytes: number | undefined;
+  /** The sizes of the stores that the settings ask for. */
+  readonly storeSizes: Readonly<WantedSizes>;
   readonly roles: readonly Role[];
   readonly egress: Readonly<{ allow: readonly string[]; deny: readonly string[] }>;
   /** Maximum browser time of an account per day. 0 means no limit. */
@@ -108,10 +113,11 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     natsNkeys: settings.TRUNKLINE_NATS_NKEYS,
     natsTls: tlsFrom(settings),
     replicas: settings.TRUNKLINE_REPLICAS,
-    layout: Object.freeze({
-      shards: settings.TRUNKLINE_SHARDS,
-      stateStreams: settings.TRUNKLINE_STATE_STREAMS,
-    }),
+    layout: Object.freeze(mapLayout((part) => settings[LAYOUT_SETTINGS[part]])),
+    storeBytes: settings.TRUNKLINE_STORE_BYTES,
+    storeSizes: Object.freeze(
+      Object.fromEntries(SIZED_STORES.map((store) => [store, settings[SIZE_SETTINGS[store]]])),
+    ),
     roles: Object.freeze(settings.TRUNKLINE_ROLES),
     egress: Object.freeze({
       allow: settings.TRUNKLINE_EGRESS_ALLOW,

@@ -39,6 +39,7 @@ import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
 import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
 import { RENDER_JOBS_STORE, STREAMS } from "../schemas/subjects.ts";
+import { agentLimitsOn, gitBytesOn } from "./account-limits.ts";
 import { operationsOn, requestTraces } from "./operations-on-bus.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
 import { version } from "./version.ts";
@@ -80,9 +81,10 @@ export async function startGatewayRole(
   const blobs = new BlobStore(bus, clock);
   const { publicUrl, dataDir, gitSizes: sizes } = config;
   const live = new BusLiveUpdates(bus);
-  const { now } = clock;
-  const tokens = new TokenFinder({ actors, live, now });
-  const git = await gitService({ actors, blobs, dataDir, now, tokens, publicUrl, sizes });
+  const tokens = new TokenFinder({ actors, live, now: clock.now });
+  const ofGit = { actors, blobs, dataDir, now: clock.now, tokens, publicUrl, sizes };
+  const accountBytes = await gitBytesOn({ bus, logger, config });
+  const git = await gitService({ ...ofGit, accountBytes });
   const rows = new RowNames(bus, { buckets });
   const shared = { bus, clock, logger, counts: taskCounts(registry) };
   const upkeep = startWorker(shared, upkeepWorker(git.parts, { blobs, rows }));
@@ -116,7 +118,7 @@ export async function startGatewayRole(
       appsDomain: config.appsDomain,
       lines: new BusLines(bus, STREAMS.appLogs),
       agents: new AgentLogKeys(bus),
-      limits: config.agentLimits,
+      limits: await agentLimitsOn({ bus, logger, config }),
       answerOn: (...question) => answerOn({ bus, logger }, ...question),
       answerBelow: (name, answer) => bus.answerBelow(name, answer),
       streams: {

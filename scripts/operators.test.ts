@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { SHARDS } from "../schemas/limits.ts";
-import { mailSubject, shardOf } from "../schemas/subjects.ts";
+import { mailIn } from "../schemas/split-streams.ts";
+import { shardOf } from "../schemas/subjects.ts";
 import { freePort } from "./free-port.ts";
 import { ChildProgram } from "./testing/child-program.ts";
 import { runCommand, trunkline } from "./testing/command-line.ts";
@@ -156,7 +157,7 @@ describe("operators' commands", function () {
 
     it("view and get show a dead letter, admin dead lists it", async function () {
       const mail = '{"from":"operator","message":"vanish","input":{"why":"a test"}}';
-      await nats("pub", mailSubject(shardOf(LOST), LOST), mail);
+      await nats("pub", mailIn(0).to(shardOf(LOST), LOST), mail);
       const letter = await until("the letter", async () => {
         const { code, stdout } = await run("stream", "get", "DEAD", "1");
         return code === 0 && stdout;

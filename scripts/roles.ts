@@ -11,6 +11,7 @@ import { openData } from "../deploy/open-data.ts";
 import { metricsTokenOf } from "../gateway/platform/metrics-token.ts";
 import { readAuthorities } from "../gateway/repositories/import/git-authorities.ts";
 import type { DataLayout } from "../schemas/data-layout.ts";
+import { agentLimitsOn, storeSizesOn } from "./account-limits.ts";
 import type { Config } from "./config.ts";
 import { startHealthServer, startMetricsServer } from "./health-server.ts";
 import { DRAIN_SHARE, type RoleContext, type RoleStart, type RunningRole } from "./program.ts";
@@ -35,6 +36,7 @@ export const roles: readonly RoleStart[] = [
       startPart(context, "actors", async (shared) =>
         startActors(shared, {
           ...context.config,
+          agentLimits: await agentLimitsOn({ ...shared, config: context.config }),
           buckets: shared.bus.layout.stateStreams,
           secrets: await openSecretBox(context.config),
         }),
@@ -181,13 +183,14 @@ async function connect(context: RoleContext, role: Role): Promise<Bus> {
  */
 async function prepareData(
   bus: Bus,
-  { access, config, logger, signal }: RoleContext,
+  { access, config, disk, logger, signal }: RoleContext,
   role: Role,
 ): Promise<DataLayout> {
   const shared = { wanted: config.layout, version: version() };
   if (access(role).role === undefined || role === "actors") {
     const { replicas } = config;
-    return await openData(bus.jetstream, { ...shared, replicas, tasks: TASKS });
+    const sizes = () => storeSizesOn(bus, config, disk);
+    return await openData(bus.jetstream, { ...shared, replicas, sizes, tasks: TASKS });
   }
   const missing = (names: readonly string[]) =>
     logger.warn(

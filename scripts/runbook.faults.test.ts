@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Bus } from "../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { LANE_TASKS_MAX } from "../schemas/limits.ts";
 import { addressOf, deadSubject, STREAMS } from "../schemas/subjects.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "./testing/agent-app.ts";
@@ -140,7 +141,7 @@ describe("commands of the runbook", function () {
     await using cluster = await startCluster(3, "", () => {});
     const url = cluster.urls.join(",");
     const own = await Bus.connect({ url, name: "test" });
-    await declareStreams(own.jetstream, { replicas: 3, buckets: 1, tasks: [] });
+    await declareStreams(own.jetstream, { replicas: 3, layout: FIRST_LAYOUT, tasks: [] });
     await own.close();
     await cluster.servers[2]?.kill();
     const more = { ...environmentFor(url), TRUNKLINE_NATS_URL: url, TRUNKLINE_REPLICAS: "3" };

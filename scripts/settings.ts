@@ -13,15 +13,7 @@ import {
   AGENTS_PER_ACCOUNT_MAX,
   APP_PORTS_MAX,
 } from "../schemas/apps/limits.ts";
-import {
-  REQUESTS_PER_WINDOW,
-  SHARDS,
-  SHARDS_MAX,
-  SHARDS_MIN,
-  SHUTDOWN_SECONDS,
-  STATE_STREAMS,
-  STATE_STREAMS_MAX,
-} from "../schemas/limits.ts";
+import { REQUESTS_PER_WINDOW, SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { DNS_POLL_SECONDS, DNS_WINDOW_SECONDS } from "../schemas/oauth/limits.ts";
 import { BROWSER_IDLE_SECONDS } from "../schemas/rendering/limits.ts";
 import {
@@ -32,6 +24,8 @@ import {
   REPO_BYTES_MAX,
   REPO_BYTES_SETTING_MAX,
 } from "../schemas/repositories/limits.ts";
+import { BYTES_MAX, integer, whole } from "./setting-numbers.ts";
+import { STORE_SETTINGS } from "./store-settings.ts";
 
 export const ROLES = ["gateway", "actors", "browser"] as const;
 export type Role = (typeof ROLES)[number];
@@ -44,7 +38,6 @@ const SECONDS_MAX = 365 * 86_400;
 const SHUTDOWN_SECONDS_MAX = 3_600;
 const LEAVE_SECONDS_MAX = 300;
 const REQUESTS_MAX = 1_000_000_000;
-const BYTES_MAX = 10 ** 14;
 /** Express's names for address ranges of local networks. */
 const PROXY_RANGES = ["loopback", "linklocal", "uniquelocal"];
 
@@ -106,14 +99,7 @@ export const Settings = z.object({
     .default("1")
     .transform(Number)
     .meta({ description: "Copies of every stream; 3 on a cluster" }),
-  TRUNKLINE_SHARDS: powerOfTwo(SHARDS_MIN, SHARDS_MAX).meta({
-    description: `Number of shards, the units in which hosts divide the actors: a power of two from ${SHARDS_MIN} to ${SHARDS_MAX}, some six for each process with the role \`actors\`. The first start stores it for the life of the data. Later starts need no value and refuse another one`,
-    unset: `the stored number; \`${SHARDS}\` at the first start`,
-  }),
-  TRUNKLINE_STATE_STREAMS: powerOfTwo(1, STATE_STREAMS_MAX).meta({
-    description: `Number of streams that hold the state of actors, each with a journal: a power of two up to ${STATE_STREAMS_MAX}. The first start stores it as it does the number of shards`,
-    unset: `the stored number; \`${STATE_STREAMS}\` at the first start`,
-  }),
+  ...STORE_SETTINGS,
   TRUNKLINE_ROLES: list(isRole, `roles of ${ROLES.join(", ")}, separated by commas`)
     .transform((roles) => [...new Set(roles.filter(isRole))])
     .default([...ROLES])
@@ -138,7 +124,7 @@ export const Settings = z.object({
   }),
   TRUNKLINE_AGENT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, AGENT_BYTES_PER_ACCOUNT).meta({
     description:
-      "Bytes that these agents store: databases with their changes, and bodies of webhooks in both directions; 0 is no limit",
+      "Bytes that these agents store: databases with their changes, and bodies of webhooks in both directions; at most a quarter of a stream of agents. 0 is no limit",
   }),
   TRUNKLINE_AI_BASE_URL: httpUrl().optional().meta({
     description:
@@ -200,7 +186,7 @@ export const Settings = z.object({
   }),
   TRUNKLINE_GIT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, GIT_BYTES_PER_ACCOUNT).meta({
     description:
-      "Bytes of all repositories of an account. Forks share packs, which count once; 0 is no limit",
+      "Bytes of all repositories of an account, and at most a quarter of a stream of packs. Forks share packs, which count once; 0 is no limit",
   }),
   TRUNKLINE_GIT_CA: z.string().optional().meta({
     description:
@@ -284,28 +270,6 @@ function httpUrl() {
     .string()
     .refine((url) => /^https?:\/\/[^?#\s]+$/.test(url) && URL.canParse(url), message)
     .transform((url) => url.replace(/\/+$/, ""));
-}
-
-function whole(min: number, max: number, preset: number) {
-  return integer(min, max).default(preset);
-}
-
-function integer(min: number, max: number) {
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, `a whole number from ${min} to ${max}`)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, `a whole number from ${min} to ${max}`);
-}
-
-function powerOfTwo(min: number, max: number) {
-  const wanted = `a power of two from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, wanted)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max && Number.isInteger(Math.log2(value)), wanted)
-    .optional();
 }
 
 function oneOf<const V extends string>(values: readonly V[]) {

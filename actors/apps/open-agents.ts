@@ -11,7 +11,7 @@ import type { Clock } from "../runtime/lib/clock.ts";
 import { BlobStore } from "../runtime/store/blob-store.ts";
 import { agentKind } from "./agent/agent.ts";
 import { DeliveryPace } from "./agent/delivery-pace.ts";
-import { SharedWrites } from "./agent/shared-writes.ts";
+import { writersOf } from "./agent/shared-writes.ts";
 import { appEntryKind } from "./app-entry/app-entry.ts";
 import { AppFetch } from "./lib/app-host/app-fetch.ts";
 import { AppLog } from "./lib/app-host/app-log.ts";
@@ -88,7 +88,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
     serving: new FollowedApps({ actors, live: new BusLiveUpdates(bus), clock }),
     log: new AppLog(bus, clock),
   });
-  const writes = new SharedWrites(bus, clock);
+  const writesTo = writersOf(bus, clock);
   const pace = new DeliveryPace(clock);
   const shared = {
     bus,
@@ -99,7 +99,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
     pace,
     operations,
     streams,
-    writes,
+    writesTo,
     limits,
   };
   return {

@@ -26,7 +26,7 @@ import type { Clock } from "./lib/clock.ts";
 import { bury } from "./mail/dead-letters.ts";
 import { type ReaderParts, readMail, readReminders } from "./mail/delivery-reader.ts";
 import { DirectMail } from "./mail/direct-mail.ts";
-import { OutboxRelay, readSentMark } from "./mail/outbox-relay.ts";
+import { mailStreamOf, OutboxRelay, readSentMarks } from "./mail/outbox-relay.ts";
 import type { ServiceCounts } from "./observe/service-counts.ts";
 import { Placement } from "./placement/placement.ts";
 import type { PlacementHost } from "./placement/placement-host.ts";
@@ -192,13 +192,13 @@ export class ActorHost {
     const { bus, clock, logger } = this.#parts;
     const { subjects } = this.#storeOf(number);
     // This host has written its epoch, so commits of a former owner are stored by now, or will be refused.
-    const [stored, { mark, revision: sentRevision }] = await Promise.all([
+    const [stored, { marks, revisions: sentRevisions }] = await Promise.all([
       this.#storeOf(number).read(subjects.outbox(number)),
-      readSentMark(bus, number),
+      readSentMarks(bus, number),
     ]);
-    const outbox = new Outbox(stored.text, mark);
+    const outbox = new Outbox(stored.text, marks, mailStreamOf(bus));
     const { shards } = bus.layout;
-    const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevision, shards });
+    const shard = new Shard({ number, epoch, host, subjects, outbox, sentRevisions, shards });
     // A process that was suspended may have read the outbox of the shard's next owner, which delivers this mail
     // itself. A host that took a new name meanwhile has no journal under the name in the epoch.
     if (!(await this.#owns(shard)) || this.placement.hostId !== host) {

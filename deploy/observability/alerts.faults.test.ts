@@ -11,7 +11,8 @@ import { RequestCounts } from "../../gateway/http/request-counts.ts";
 import { LANE_TASKS_MAX, SHARDS } from "../../schemas/limits.ts";
 import { countWork, timeWork, watchLevel } from "../../schemas/meter.ts";
 import { render } from "../../schemas/rendering/render.ts";
-import { addressOf, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { mailIn } from "../../schemas/split-streams.ts";
+import { addressOf, deadSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { exposeQueues } from "../../scripts/queues/queue-metrics.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { counterActor } from "../../scripts/testing/counter.ts";
@@ -191,7 +192,7 @@ describe("alerts", function () {
 
   it("of mail that piles up", () =>
     inWorld(async (world) => {
-      const subject = mailSubject(shardOf("counter.x"), "counter.x");
+      const subject = mailIn(0).to(shardOf("counter.x"), "counter.x");
       await publish(world, subject, 1_001);
       const more: Act = async () => {
         await publish(world, subject);

@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
-import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { mailIn } from "../../schemas/split-streams.ts";
+import { addressOf, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { ConsoleWorld } from "./testing/console-world.ts";
 import { HOSTILE_CORPUS } from "./testing/hostile-texts.ts";
@@ -215,7 +216,7 @@ describe("hostile texts in every field of the console", function () {
     const bus = await Bus.connect({ url: url.trim(), name: "test" });
     const address = addressOf("account", world.platform.accountId);
     const mail = { from: FIRST, message: FIRST, input: HOSTILE_CORPUS };
-    const subject = mailSubject(shardOf(address), address);
+    const subject = mailIn(0).to(shardOf(address), address);
     await bus.jetstream.jetstream().publish(subject, JSON.stringify(mail));
     const letters = async () => (await bus.jetstream.streams.info(STREAMS.dead)).state;
     await until("the letter", async () => (await letters()).messages === 1);

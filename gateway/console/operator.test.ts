@@ -8,7 +8,8 @@ import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { REQUEST_HEADER, traceHeaders } from "../../actors/runtime/lib/trace.ts";
 import { account } from "../../schemas/account/account.ts";
 import { user } from "../../schemas/account/user.ts";
-import { addressOf, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { mailIn } from "../../schemas/split-streams.ts";
+import { addressOf, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { ConsoleWorld } from "./testing/console-world.ts";
 
@@ -39,7 +40,7 @@ describe("requests and operation in the console", function () {
     const before = await letters();
     await bus.jetstream
       .jetstream()
-      .publish(mailSubject(shardOf(address), address), JSON.stringify(mail), {
+      .publish(mailIn(0).to(shardOf(address), address), JSON.stringify(mail), {
         headers: traceHeaders({ [REQUEST_HEADER]: `0.${requestId}` }),
       });
     await until("the letter", async () => (await letters()) === before + 1);

@@ -5,7 +5,8 @@ import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { REQUEST_HEADER, traceHeaders } from "../../actors/runtime/lib/trace.ts";
 import { SHARDS } from "../../schemas/limits.ts";
-import { addressOf, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { mailIn } from "../../schemas/split-streams.ts";
+import { addressOf, deadSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { Person } from "../oauth/testing/oauth-world.ts";
@@ -233,7 +234,7 @@ describe("operation of an installation by REST", function () {
       bus.jetstream
         .jetstream()
         .publish(
-          mailSubject(shardOf(address), address),
+          mailIn(0).to(shardOf(address), address),
           JSON.stringify({ from: "test", message: "browserUsed", input: { ms: "none" } }),
           { headers: traceHeaders({ [REQUEST_HEADER]: `0.${request}` }) },
         );

@@ -31,7 +31,8 @@ export const AGENTS_PER_ACCOUNT = 10_000;
  */
 export const AGENTS_PER_ACCOUNT_MAX = 100_000;
 /**
- * Default limit of the bytes of an account's agents and of their webhooks' bodies: half of AGENTS_STORE_BYTES_MAX.
+ * Default limit of the bytes of an account's agents and of their webhooks' bodies. An account also gets at most
+ * ACCOUNT_STREAM_SHARE of a stream of agents.
  */
 export const AGENT_BYTES_PER_ACCOUNT = 1024 ** 3;
 /**
@@ -157,7 +158,6 @@ export const SOCKET_WAITING_BYTES_MAX = 1_000_000;
 export const APP_LOG_LINES_SHOWN_MAX = 1_000;
 export const APP_LOG_WAIT_S_MAX = 25;
 export const APP_LOG_LINE_CHARS_MAX = 8_000;
-export const AGENTS_STORE_BYTES_MAX = 2 * 1024 ** 3;
 /** Time limit of a request to an app, including the start of its process. */
 export const APP_REQUEST_MS_MAX = AGENT_TURN_MS_MAX + APP_START_MS_MAX + 5_000;
 

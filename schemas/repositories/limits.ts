@@ -175,11 +175,8 @@ export const CLEAR_PAUSE_MS = 200;
 
 // --- The store ---
 
-/** Bytes of the store for the packs of all repositories. On a smaller disk the store gets fewer bytes. */
-export const PACKS_STORE_BYTES_MAX = 16 * 1024 ** 3;
-
-/** The default limit for one account: half of the store, so that one account cannot fill the space of all others. */
-export const GIT_BYTES_PER_ACCOUNT = PACKS_STORE_BYTES_MAX / 2;
+/** The default limit for one account. An account also gets at most ACCOUNT_STREAM_SHARE of a stream of packs. */
+export const GIT_BYTES_PER_ACCOUNT = 8 * 1024 ** 3;
 
 // --- Upkeep of packs ---
 

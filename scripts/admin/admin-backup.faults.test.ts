@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { ActorProcess } from "../testing/actor-process.ts";
 import { findProblems } from "../testing/fault-check.ts";
 import { type Add, COUNTERS, FaultLoad } from "../testing/fault-load.ts";
@@ -30,10 +31,13 @@ describe("backup under load", function () {
   afterEach(() => rm(path, { recursive: true, maxRetries: 10 }));
 
   for (const buckets of [1, 2]) {
-    it(`a restored bus continues exactly where the bus was (state streams: ${buckets})`, async () => {
+    it(`a restored bus continues exactly where the bus was (streams of state and of mail: ${buckets})`, async () => {
       const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
       console.log(`      TRUNKLINE_TEST_SEED=${seed}`);
-      await using scene = await FaultScene.start({ seed, hosts: 2, buckets, clients: CLIENTS });
+      await using scene = await FaultScene.start({
+        ...{ seed, hosts: 2, buckets, clients: CLIENTS },
+        mailStreams: buckets,
+      });
       const folder = new BackupFolder(path);
       using _ = await folder.prepare();
       // The second backup in the same folder adds to the first one, and no longer lists messages that were removed
@@ -81,9 +85,11 @@ async function problemsOf(parts: {
   const backup = await folder.read((await folder.moments()).at(-1) ?? "");
   await folder.verify(backup);
   await restoreBackup({ bus, folder, replicas: 1, restored: () => {} }, backup);
-  const host = new ActorProcess({ url: nats.url, name: "restored", buckets });
+  const host = new ActorProcess({ url: nats.url, name: "restored", buckets, mailStreams: buckets });
   await host.ready;
-  const load = await FaultLoad.connect({ urls: [nats.url], random: new SeededRandom(1) });
+  bus.layout = { ...FIRST_LAYOUT, stateStreams: buckets, mailStreams: buckets };
+  const random = new SeededRandom(1);
+  const load = await FaultLoad.connect({ urls: [nats.url], random, layout: bus.layout });
   try {
     // Not `push(...history)`: there may be more calls than a function takes arguments.
     for (const call of history) load.history.push(call);

@@ -8,6 +8,7 @@ import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { openData } from "../../deploy/open-data.ts";
 import { RESTORE_MARK } from "../../deploy/restore-mark.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { isState, STREAMS } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { type CommandEnd, trunkline } from "../testing/command-line.ts";
@@ -55,7 +56,15 @@ describe("admin backup and restore", function () {
   };
 
   it("restores the number of shards, and a start with another one is refused", async () => {
-    const shards = { shards: 16, stateStreams: 2 };
+    const shards = {
+      ...FIRST_LAYOUT,
+      shards: 16,
+      stateStreams: 2,
+      mailStreams: 2,
+      agentStreams: 4,
+      taskStreams: 2,
+      packStreams: 2,
+    };
     const options = { version: "0.1.0", replicas: 1, tasks: [] };
     await openData(world.bus.jetstream, { ...options, wanted: shards });
     await backup();
@@ -63,7 +72,7 @@ describe("admin backup and restore", function () {
     const bus = await Bus.connect({ url: empty.url, name: "restored" });
     try {
       expect(await openData(bus.jetstream, options)).to.deep.equal(shards);
-      const wanted = { shards: 64, stateStreams: undefined };
+      const wanted = { shards: 64 };
       const error = await openData(bus.jetstream, { ...options, wanted }).catch((cause) => cause);
       expect(String(error)).to.match(/TRUNKLINE_SHARDS: expected 16, .* found "64"/);
     } finally {

@@ -10,14 +10,8 @@ import {
 import { Task } from "../../actors/runtime/tasks/task.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
-import {
-  addressOf,
-  cacheSubject,
-  deadSubject,
-  mailSubject,
-  STREAMS,
-  shardOf,
-} from "../../schemas/subjects.ts";
+import { mailIn } from "../../schemas/split-streams.ts";
+import { addressOf, cacheSubject, deadSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { trunkline } from "../testing/command-line.ts";
 import { counter, counterActor } from "../testing/counter.ts";
@@ -81,7 +75,7 @@ describe("admin dead", function () {
     const { jetstream } = world.bus;
     await jetstream
       .jetstream()
-      .publish(mailSubject(shardOf(address), address), JSON.stringify(mail));
+      .publish(mailIn(0).to(shardOf(address), address), JSON.stringify(mail));
     await until("the letter", async () => (await letters()) === 1);
     const { error } = JSON.parse((await run("show", "1")).stdout);
     expect(error).to.match(/^Cannot read receive: \/by: .*expected number/);
@@ -108,7 +102,7 @@ describe("admin dead", function () {
     const { address, message, input, sequence, buriedAt } = letter;
     const payload = JSON.stringify({ from: "operator", message, input });
     const sent = { msgID: `dead-${sequence}-${buriedAt}` };
-    const subject = mailSubject(shardOf(address), address);
+    const subject = mailIn(0).to(shardOf(address), address);
     await world.bus.jetstream.jetstream().publish(subject, payload, sent);
     await retryDeadLetter(world.bus, letter);
     expect(await letters()).to.equal(0);
@@ -196,7 +190,7 @@ describe("admin dead", function () {
       await jetstream.jetstream().publish(subject, JSON.stringify({ ...letter, ...more }));
     }
     expect((await run("retry", "--all")).code).to.equal(0);
-    const mailOf = mailSubject(shardOf(addressOf("counter", "x")), addressOf("counter", "x"));
+    const mailOf = mailIn(0).to(shardOf(addressOf("counter", "x")), addressOf("counter", "x"));
     const mail = await jetstream.streams.getMessage(STREAMS.mail, { last_by_subj: mailOf });
     expect(requestIdOf(traceOf(mail?.header))).to.equal(requestId);
     const waiting = await jetstream.streams.getMessage(STREAMS.tasks, {
@@ -263,7 +257,7 @@ describe("admin dead", function () {
     await world.client.send(counter, key, "receive", { by });
     await until("the letter", async () => (await letters()) === 1);
     await older.stop();
-    const subject = mailSubject(shardOf(addressOf("counter", key)), addressOf("counter", key));
+    const subject = mailIn(0).to(shardOf(addressOf("counter", key)), addressOf("counter", key));
     await until("no mail", async () => (await world.count(STREAMS.mail, subject)) === 0);
   }
 

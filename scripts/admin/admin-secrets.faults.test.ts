@@ -12,6 +12,7 @@ import { declareStreams } from "../../deploy/streams.ts";
 import { app } from "../../schemas/apps/app.ts";
 import { NO_APP, OUTGOING_SECRET, outgoingWebhook } from "../../schemas/apps/outgoing-webhook.ts";
 import { crawlRequestBlob, encryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { renderJobs } from "../../schemas/rendering/render-jobs.ts";
 import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
@@ -31,7 +32,7 @@ describe("admin secrets", function () {
   it("ends with one line for a user that may not read states", async () => {
     await using nats = await SecuredNats.start();
     const bus = await Bus.connect({ ...nats.login("admin"), name: "test" });
-    await declareStreams(bus.jetstream, { replicas: 1, buckets: 1, tasks: [] });
+    await declareStreams(bus.jetstream, { replicas: 1, layout: FIRST_LAYOUT, tasks: [] });
     const row = stateSubjects(stateBucket(0)).row(`${app.kind}.${KEY}`, "secret.ONE");
     await bus.jetstream.jetstream().publish(row, "{}");
     await bus.close();

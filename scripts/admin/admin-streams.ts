@@ -4,6 +4,7 @@
  */
 import { TASKS } from "../../actors/main.ts";
 import { declareStreams } from "../../deploy/streams.ts";
+import { storeSizes } from "../../schemas/store-sizes.ts";
 import { configFromEnvironment } from "../config.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
@@ -18,9 +19,11 @@ export async function adminStreams(
 ): Promise<void> {
   if (surplus.length > 0)
     throw new UsageError('Cannot run "admin streams": expected nothing after it');
-  const { replicas } = configFromEnvironment(environment);
+  const config = configFromEnvironment(environment);
+  const { replicas } = config;
+  const sizes = storeSizes(config.storeBytes, config.storeSizes);
   await withBus(environment, (bus) =>
-    declareStreams(bus.jetstream, { replicas, buckets: bus.layout.stateStreams, tasks: TASKS }),
+    declareStreams(bus.jetstream, { replicas, layout: bus.layout, sizes, tasks: TASKS }),
   );
   console.log("All streams and queues of this version are there");
 }

@@ -30,6 +30,7 @@ import { runtimeHosts } from "./runtime/runtime-hosts.ts";
 import { runtimeMail } from "./runtime/runtime-mail.ts";
 import { runtimePassive } from "./runtime/runtime-passive.ts";
 import { runtimeRolling } from "./runtime/runtime-rolling.ts";
+import { runtimeStreams } from "./runtime/runtime-streams.ts";
 import { runtimeTakeover } from "./runtime/runtime-takeover.ts";
 import { startMemory } from "./start-memory.ts";
 
@@ -41,6 +42,7 @@ const BENCHMARKS: readonly Benchmark[] = [
   runtimeHosts,
   runtimeRolling,
   runtimePassive,
+  runtimeStreams,
   startMemory,
   renderingHtml,
   renderingUrl,

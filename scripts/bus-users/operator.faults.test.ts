@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { TASKS } from "../../actors/main.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import {
   deadSubject,
   STREAMS,
@@ -22,7 +23,7 @@ describe("commands with the user of an operator", function () {
   before(async () => {
     nats = await SecuredNats.start();
     admin = await Bus.connect({ ...nats.login("admin"), name: "test" });
-    await declareStreams(admin.jetstream, { replicas: 1, buckets: 1, tasks: TASKS });
+    await declareStreams(admin.jetstream, { replicas: 1, layout: FIRST_LAYOUT, tasks: TASKS });
     const subjects = stateSubjects(stateBucket(0));
     const put = (subject: string, value: unknown) =>
       admin.jetstream.jetstream().publish(subject, JSON.stringify(value));

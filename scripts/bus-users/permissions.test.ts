@@ -9,6 +9,7 @@ import { expect } from "chai";
 import { TASKS } from "../../actors/main.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import {
   inboxesOf,
   STREAMS,
@@ -47,6 +48,14 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
     ["browser", "publish", STATE.lease("other")],
     ["browser", "publish", STATE.journal("other")],
     ["browser", "publish", "mail.0.app.a.hooks"],
+    ["browser", "publish", "mail-3.0.app.a.hooks"],
+    ["browser", "publish", "sent-3.0"],
+    ["browser", "publish", "agentlog-3.a.hooks.Agent.one"],
+    ["gateway", "publish", "agentlog-3.a.hooks.Agent.one"],
+    ["actors", "publish", "blob.git-3.a.b.=.head"],
+    ["browser", "publish", "task-3.webhook-post.post"],
+    ["browser", "publish", `${API}.CONSUMER.MSG.NEXT.TASKS-3.webhook-post-post`],
+    ["gateway", "publish", "$JS.ACK.TASKS-3.webhook-post-post.1.1.1.1.0"],
     ["browser", "publish", "sent.0"],
     ["browser", "publish", "agentlog.a.hooks.Agent.one"],
     ["browser", "publish", `${API}.STREAM.PURGE.${STATE.stream}`],
@@ -159,6 +168,13 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
 const ALLOWED: readonly Act[] = [
   ["browser", "publish", "shard.0.site.example=2Ecom"],
   ["browser", "publish", "mail.0.crawl-job.a"],
+  ["browser", "publish", "mail-15.0.crawl-job.a"],
+  ["gateway", "publish", "mail-15.0.app.a"],
+  ["gateway", "publish", "blob.git-15.a.b.=.head"],
+  ["actors", "publish", "sent-15.0"],
+  ["actors", "publish", "agentlog-15.a.hooks.Agent.one"],
+  ["browser", "publish", "task-15.render.interactive"],
+  ["browser", "publish", `${API}.CONSUMER.MSG.NEXT.TASKS-15.render-batch`],
   ["browser", "subscribe", "queued.render.interactive"],
   ["gateway", "publish", "shard.0.account.a"],
   ["gateway", "publish", taskSubject("render", "interactive")],
@@ -181,7 +197,7 @@ describe("users of the bus", function () {
   before(async () => {
     nats = await SecuredNats.start();
     admin = await Bus.connect({ ...nats.login("admin"), name: "test" });
-    await declareStreams(admin.jetstream, { replicas: 1, buckets: 1, tasks: TASKS });
+    await declareStreams(admin.jetstream, { replicas: 1, layout: FIRST_LAYOUT, tasks: TASKS });
     for (const user of BUS_USERS) {
       const client = await rawClient(user);
       clients.set(user, client);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
 import { STATE_STREAMS_MAX } from "../../schemas/limits.ts";
+import { ofEachStream } from "../../schemas/split-streams.ts";
 import { stateBucket } from "../../schemas/subjects.ts";
 import { REPOSITORY } from "../tools.ts";
 
@@ -29,12 +30,15 @@ export type Permissions = z.infer<typeof Permissions>;
 
 /**
  * Reads the permissions of a user. Throws if the file is missing or has unknown fields. A permission for the first
- * state stream is extended to all state streams.
+ * stream of a store is extended to all streams that the store may have.
  */
 export function readPermissions(name: BusUserName): Permissions {
   const path = join(REPOSITORY, PERMISSIONS_FOLDER, `${name}.yaml`);
   const { publish, ...others } = Permissions.parse(parse(readFileSync(path, "utf8")));
-  return { ...others, publish: { ...publish, allow: publish.allow.flatMap(ofEachStateStream) } };
+  const [allow, deny] = [publish.allow, publish.deny].map((subjects) =>
+    subjects.flatMap(ofEachStateStream).flatMap(ofEachStream),
+  );
+  return { ...others, publish: { allow: allow ?? [], deny: deny ?? [] } };
 }
 
 function ofEachStateStream(subject: string): string[] {

@@ -88,7 +88,7 @@ export const REPOSITORIES: readonly LimitRow[] = [
   ],
   [
     "bytes of all repositories of an account",
-    `${bytes(GIT_BYTES_PER_ACCOUNT)} ([settable](configuration.md))`,
+    `${bytes(GIT_BYTES_PER_ACCOUNT)} ([settable](configuration.md)), and at most a quarter of a stream of packs`,
     "the push is refused with a sentence that git shows; 507 by REST",
   ],
   [
@@ -204,7 +204,7 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
   ],
   [
     "agents of an account; what they store",
-    `${count(AGENTS_PER_ACCOUNT)}; ${bytes(AGENT_BYTES_PER_ACCOUNT)} ([settable](configuration.md))`,
+    `${count(AGENTS_PER_ACCOUNT)}; ${bytes(AGENT_BYTES_PER_ACCOUNT)} ([settable](configuration.md)), and at most a quarter of a stream of agents`,
     `\`limit_reached\` (409), and nothing of that turn is stored`,
   ],
   [

@@ -222,7 +222,7 @@ export const RENDERING: readonly LimitRow[] = [
   ],
   [
     "requests and results of an account's jobs; of all accounts",
-    `${bytes(RENDER_JOBS_STORE_BYTES_MAX * RENDER_JOBS_ACCOUNT_SHARE)}; ${bytes(RENDER_JOBS_STORE_BYTES_MAX)}; on a smaller disk less, and an account a quarter of it`,
+    `${bytes(RENDER_JOBS_STORE_BYTES_MAX * RENDER_JOBS_ACCOUNT_SHARE)}; ${bytes(RENDER_JOBS_STORE_BYTES_MAX)}; on a larger disk more and on a smaller one less ([settable](configuration.md)), and an account a quarter of it`,
     "409, or the job fails with 409; 507",
   ],
   [

@@ -8,6 +8,9 @@ import { type Costs, type Findings, simulate } from "./simulate.ts";
 /** From docs/benchmarks.md. */
 const COSTS: Costs = {
   changesPerStream: 20_800,
+  mailPerStream: 44_900,
+  tasksPerStream: 3_080,
+  agentCommitsPerStream: 3_460,
   messagesPerHost: 20,
   messagesPerShard: 0.3,
   coresPerHost: 0.0045,
@@ -22,10 +25,18 @@ if (more.length > 0 || !isCount(hosts) || !isCount(changesPerSecond)) {
   console.error("Cannot compute: hosts and changes a second must be whole numbers above 0");
   process.exit(2);
 }
+/** The changes that send mail to another host, start a task, or commit an agent's database. */
+const shares = {
+  mailPerSecond: changesPerSecond * 0.2,
+  tasksPerSecond: changesPerSecond * 0.01,
+  agentCommitsPerSecond: changesPerSecond * 0.05,
+};
+/** 10 GB of packs and 2 GB of agents for each host, and at most 2 TB of a store on a server. */
+const stored = { packBytes: hosts * 10e9, agentBytes: hosts * 2e9, serverBytes: 2e12 };
 const rack = { hostsPerRack: Math.max(1, Math.round(hosts / 25)), actorsPerHost: 100_000 };
 const columns = [SHARDS, 512, SHARDS_MAX].map((shards) => ({
   shards,
-  found: simulate({ ...rack, hosts, shards, changesPerSecond }, COSTS),
+  found: simulate({ ...rack, ...shares, ...stored, hosts, shards, changesPerSecond }, COSTS),
 }));
 
 const whole = (value: number) => Math.round(value).toLocaleString("en");
@@ -44,6 +55,10 @@ const rows: [string, (found: Findings) => string][] = [
   ["epochs to all hosts, messages", (found) => whole(found.rack.epochMessages)],
   ["shards of the busiest taker", (found) => whole(found.rack.mostTaken)],
   ["state streams for the changes", ({ stateStreams }) => whole(stateStreams)],
+  ["streams of mail", ({ mailStreams }) => whole(mailStreams)],
+  ["streams of tasks", ({ taskStreams }) => whole(taskStreams)],
+  ["streams of agents, by rate or size", ({ agentStreams }) => whole(agentStreams)],
+  ["streams of packs, by size", ({ packStreams }) => whole(packStreams)],
 ];
 
 console.log(`${whole(hosts)} hosts, ${whole(changesPerSecond)} changes a second\n`);

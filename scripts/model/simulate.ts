@@ -8,12 +8,25 @@ export interface Scene {
   shards: number;
   actorsPerHost: number;
   changesPerSecond: number;
+  /** What goes through other streams than those of the state. Mail within a host goes through none. */
+  mailPerSecond: number;
+  tasksPerSecond: number;
+  /** Commits of agents' databases. */
+  agentCommitsPerSecond: number;
+  /** Stored bytes, and the bytes that one server should have of a store. */
+  agentBytes: number;
+  packBytes: number;
+  serverBytes: number;
 }
 
 /** Costs measured by `npm run bench` on two processor cores, which servers, hosts and the load share. */
 export interface Costs {
   /** Number of durable changes per second that one state stream with its journal can store. */
   changesPerStream: number;
+  /** The same for mail in batches, for tasks that workers take, and for commits of agents in batches. */
+  mailPerStream: number;
+  tasksPerStream: number;
+  agentCommitsPerStream: number;
   /** Messages per second that the server receives and sends for an idle host and for the readers of a shard. */
   messagesPerHost: number;
   messagesPerShard: number;
@@ -45,6 +58,10 @@ export interface Findings {
     mostTaken: number;
   };
   stateStreams: number;
+  mailStreams: number;
+  taskStreams: number;
+  agentStreams: number;
+  packStreams: number;
 }
 
 export function simulate(scene: Scene, costs: Costs): Findings {
@@ -83,6 +100,13 @@ export function simulate(scene: Scene, costs: Costs): Findings {
       mostTaken,
     },
     stateStreams: Math.ceil(scene.changesPerSecond / costs.changesPerStream),
+    mailStreams: Math.ceil(scene.mailPerSecond / costs.mailPerStream),
+    taskStreams: Math.ceil(scene.tasksPerSecond / costs.tasksPerStream),
+    agentStreams: Math.max(
+      Math.ceil(scene.agentCommitsPerSecond / costs.agentCommitsPerStream),
+      Math.ceil(scene.agentBytes / scene.serverBytes),
+    ),
+    packStreams: Math.ceil(scene.packBytes / scene.serverBytes),
   };
 }
 

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { pino } from "pino";
 import { Registry } from "prom-client";
-import { addressOf, deadSubject, mailSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
+import { mailIn } from "../../schemas/split-streams.ts";
+import { addressOf, deadSubject, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { counter, counterActor } from "../testing/counter.ts";
 import { echo } from "../testing/echo.ts";
@@ -78,7 +79,7 @@ describe("exposeQueues()", function () {
     await until("it is removed", async () => (await world.mailWaiting()) === 0);
     await host.stop();
     expect(await world.count("MAIL")).to.equal(1); // The mark.
-    for (let i = 0; i < 3; i++) await publish(mailSubject(shardOf(address), address));
+    for (let i = 0; i < 3; i++) await publish(mailIn(0).to(shardOf(address), address));
     for (let i = 0; i < 2; i++) await publish("task.echo.slow");
     await publish(deadSubject(address));
     clock.skip(1_000);

@@ -5,7 +5,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, NO_MESSAGE_FOUND } from "../../actors/runtime/bus/bus.ts";
-import { STREAMS, sentSubject, turnSubjects } from "../../schemas/subjects.ts";
+import { allMail, laneOf, type MailSubjects, splitNames } from "../../schemas/split-streams.ts";
+import { STREAMS } from "../../schemas/subjects.ts";
 import { missingRight } from "./missing-right.ts";
 
 /**
@@ -47,15 +48,21 @@ export interface Lane {
 export async function readQueues(bus: Bus, { readsTasks = true } = {}): Promise<Queues> {
   const [lanes, mail, dead, streams] = await Promise.all([
     readLanes(bus, readsTasks),
-    // Counts only mail. The stream also contains one message per shard, which says how much of the shard's outbox was
-    // sent.
-    bus.jetstream.streams.info(STREAMS.mail, { subjects_filter: sentSubject("*") }),
+    Promise.all(allMail(bus.layout).map((of) => countMail(bus, of))),
     bus.jetstream.streams.info(STREAMS.dead),
     readStreams(bus),
   ]);
-  const marks = Object.values(mail.state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
-  const waiting = mail.state.messages - marks;
+  const waiting = mail.reduce((sum, count) => sum + count, 0);
   return { lanes, mail: waiting, deadLetters: dead.state.messages, streams };
+}
+
+/**
+ * Counts only mail. The stream also contains one message per shard, which says how much of the shard's outbox was sent.
+ */
+async function countMail(bus: Bus, { stream, sent }: MailSubjects): Promise<number> {
+  const { state } = await bus.jetstream.streams.info(stream, { subjects_filter: sent("*") });
+  const marks = Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+  return state.messages - marks;
 }
 
 /**
@@ -88,31 +95,36 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
  */
 async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
   const lanes = new Map<string, Lane & { subjects: Set<string> }>();
-  const laneOf = (subject: string) => {
+  const find = (subject: string) => {
     const [, kind = "", lane = "", ...key] = subject.split(".");
     const found = lanes.get(`${kind}.${lane}`) ?? {
       ...{ kind, lane, waiting: 0, running: 0, oldestAt: undefined },
       subjects: new Set<string>(),
     };
     lanes.set(`${kind}.${lane}`, found);
-    return { found, filter: key.length === 0 ? subject : turnSubjects(kind, lane) };
+    const { subject: ofLane, turns } = laneOf(bus.layout, { kind, lane });
+    return { found, filter: key.length === 0 ? ofLane : turns };
   };
-  for await (const consumer of bus.jetstream.consumers.list(STREAMS.tasks)) {
-    const { found } = laneOf(consumer.config.filter_subject ?? "");
-    found.running += consumer.num_ack_pending;
-  }
-  const { state } = await bus.jetstream.streams.info(STREAMS.tasks, { subjects_filter: ">" });
-  for (const [subject, count] of Object.entries(state.subjects ?? {})) {
-    const { found, filter } = laneOf(subject);
-    found.waiting += count;
-    found.subjects.add(filter);
+  for (const stream of splitNames(bus.layout, STREAMS.tasks)) {
+    for await (const consumer of bus.jetstream.consumers.list(stream)) {
+      const { found } = find(consumer.config.filter_subject ?? "");
+      found.running += consumer.num_ack_pending;
+    }
+    const { state } = await bus.jetstream.streams.info(stream, { subjects_filter: ">" });
+    for (const [subject, count] of Object.entries(state.subjects ?? {})) {
+      const { found, filter } = find(subject);
+      found.waiting += count;
+      found.subjects.add(filter);
+    }
   }
   return await Promise.all(
     [...lanes.values()]
       .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
       .map(async ({ subjects, waiting: all, running, kind, lane }) => {
         const read = readsTasks ? [...subjects] : [];
-        const sent = await Promise.all(read.map((subject) => firstSentAt(bus, subject)));
+        const sent = await Promise.all(
+          read.map((subject) => firstSentAt(bus, { kind, lane }, subject)),
+        );
         const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
         const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
         // `running` may exceed `all`, because a task may have ended between the two readings.
@@ -121,10 +133,14 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
   );
 }
 
-async function firstSentAt(bus: Bus, subject: string): Promise<Date | undefined> {
+async function firstSentAt(
+  bus: Bus,
+  of: { kind: string; lane: string },
+  subject: string,
+): Promise<Date | undefined> {
   try {
     const query = { seq: 1, next_by_subj: subject };
-    return (await bus.jetstream.streams.getMessage(STREAMS.tasks, query))?.time;
+    return (await bus.jetstream.streams.getMessage(laneOf(bus.layout, of).stream, query))?.time;
   } catch (error) {
     // An operator's user may read the queue's counts but not its tasks.
     if (missingRight(error)) return undefined;

@@ -19,6 +19,7 @@ export interface ActorProcessOptions {
   url: string;
   name: string;
   buckets?: number;
+  mailStreams?: number;
   /** Disables checkpoints, so that commits exist only in the journal. */
   holdsCheckpoints?: boolean;
   /** A program to run instead of the host of the test kinds, and its arguments after the URL and the name. */
@@ -35,8 +36,9 @@ export class ActorProcess {
   readonly #abandon = () => void this.#child.kill("SIGKILL");
 
   /** Starts the process. The host accepts messages when `ready` has resolved. */
-  constructor({ url, name, buckets = 1, holdsCheckpoints = false, program }: ActorProcessOptions) {
-    const own = [String(buckets), ...(holdsCheckpoints ? ["hold"] : [])];
+  constructor(options: ActorProcessOptions) {
+    const { url, name, buckets = 1, mailStreams = 1, holdsCheckpoints = false, program } = options;
+    const own = [`${buckets}/${mailStreams}`, ...(holdsCheckpoints ? ["hold"] : [])];
     const { main, parameters } = program ?? { main: MAIN, parameters: own };
     this.name = name;
     this.#child = spawn(process.execPath, [...startFlags(), main, url, name, ...parameters], {

@@ -1,6 +1,7 @@
 /**
  * A private bus with the streams of the runtime, and hosts, workers and clients on it, all in the test's own process.
  */
+
 import type { StreamInfoRequestOptions } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
 import pino, { type Logger } from "pino";
@@ -15,8 +16,10 @@ import type { AnyWorkerDefinition } from "../../actors/runtime/workers/define-wo
 import { WorkerHost } from "../../actors/runtime/workers/worker-host.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import type { TaskContract } from "../../schemas/contract.ts";
+import { type DataLayout, FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { SHARDS } from "../../schemas/limits.ts";
-import { STREAMS, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import { allMail } from "../../schemas/split-streams.ts";
+import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
 import { until } from "./until.ts";
 
@@ -28,6 +31,8 @@ export interface WorldOptions {
   buckets?: number;
   /** The number of shards. Default: SHARDS. */
   shards?: number;
+  /** The numbers of other streams. */
+  layout?: Partial<Omit<DataLayout, "shards" | "stateStreams">>;
   replicas?: number;
   /** How long the bus keeps the marker of a removed key. At least one second. */
   markerMs?: number;
@@ -48,10 +53,10 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const url = options.url ?? nats?.url ?? "";
   const bus = await Bus.connect({ url, name: "test" });
   const { replicas = 1, buckets = 1, shards = SHARDS, tasks = [], markerMs } = options;
-  bus.layout = { shards, stateStreams: buckets };
+  bus.layout = { ...FIRST_LAYOUT, ...options.layout, shards, stateStreams: buckets };
   await declareStreams(bus.jetstream, {
     replicas,
-    buckets,
+    layout: bus.layout,
     tasks,
     ...(markerMs !== undefined && { markerMs }),
   });
@@ -197,7 +202,9 @@ export class World {
   }
 
   mailWaiting(): Promise<number> {
-    return this.count(STREAMS.mail, "mail.>");
+    return Promise.all(
+      allMail(this.bus.layout).map(({ stream, all }) => this.count(stream, all)),
+    ).then((counts) => counts.reduce((sum, count) => sum + count, 0));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

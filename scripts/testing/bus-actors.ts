@@ -1,4 +1,5 @@
 /** Runs actors and workers on a private nats-server. Tests use it in the same way as memory-actors.ts. */
+
 import { pino } from "pino";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
@@ -9,6 +10,7 @@ import { ServiceCounts } from "../../actors/runtime/observe/service-counts.ts";
 import type { AnyWorkerDefinition } from "../../actors/runtime/workers/define-worker.ts";
 import { WorkerHost } from "../../actors/runtime/workers/worker-host.ts";
 import { declareStreams } from "../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { startNats } from "./nats-server.ts";
 
 export interface BusActors {
@@ -39,7 +41,7 @@ export async function busActors({
   if (!hosts || !client) throw new Error("no bus");
   const definitions = typeof workers === "function" ? workers(hosts) : workers;
   const tasks = definitions.map(({ contract }) => contract);
-  await declareStreams(hosts.jetstream, { replicas: 1, buckets: 1, tasks });
+  await declareStreams(hosts.jetstream, { replicas: 1, layout: FIRST_LAYOUT, tasks });
   const counts = new ServiceCounts(new Map());
   const shared = { bus: hosts, clock, logger, counts };
   const actorHost = new ActorHost({

@@ -1,8 +1,11 @@
 /** Checks the invariants that must hold when a load has stopped, whatever faults were injected. */
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { mailStreamOf, readSentMarks } from "../../actors/runtime/mail/outbox-relay.ts";
+import { Outbox } from "../../actors/runtime/shards/outbox.ts";
 import { SHARDS } from "../../schemas/limits.ts";
-import { STREAMS, sentSubject, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import { allMail } from "../../schemas/split-streams.ts";
+import { STREAMS, stateBucket, stateSubjects } from "../../schemas/subjects.ts";
 import { COUNTERS, type FaultLoad, LEDGERS, SINKS } from "./fault-load.ts";
 import { findViolation } from "./linearizability.ts";
 
@@ -119,7 +122,10 @@ async function untilAtRest(load: FaultLoad, bus: Bus, buckets: number): Promise<
 }
 
 async function findUnfinished(load: FaultLoad, bus: Bus, buckets: number): Promise<string[]> {
-  const left = await findSubjects(bus, STREAMS.mail, "mail.>");
+  const left: string[] = [];
+  for (const { stream, all } of allMail(bus.layout)) {
+    left.push(...(await findSubjects(bus, stream, all)));
+  }
   for (let bucket = 0; bucket < buckets; bucket++) {
     const { stream, all } = stateSubjects(stateBucket(bucket));
     const prefix = all.slice(0, -1);
@@ -141,12 +147,9 @@ async function findSubjects(bus: Bus, stream: string, filter: string): Promise<s
 
 async function countUnsent(bus: Bus, shard: number, buckets: number): Promise<number> {
   const { stream, outbox } = stateSubjects(stateBucket(shard % buckets));
-  const [stored, mark] = await Promise.all([
+  const [stored, { marks }] = await Promise.all([
     bus.readLast(stream, outbox(shard)),
-    bus.readLast(STREAMS.mail, sentSubject(shard)),
+    readSentMarks(bus, shard),
   ]);
-  if (!stored) return 0;
-  const { entries } = stored.json<{ entries: { number: number }[] }>();
-  const sent = mark?.json<{ sent: number }>().sent ?? 0;
-  return entries.filter(({ number }) => number > sent).length;
+  return new Outbox(stored?.string(), marks, mailStreamOf(bus)).entries.length;
 }

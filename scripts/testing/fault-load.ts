@@ -5,6 +5,7 @@
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { type DataLayout, FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { counter } from "./counter.ts";
 import { ledger } from "./ledger.ts";
@@ -37,6 +38,7 @@ export interface FaultLoadOptions {
   random: SeededRandom;
   /** Number of clients. Default: CLIENTS, which use two processors completely. */
   clients?: number;
+  layout?: DataLayout;
 }
 
 export class FaultLoad {
@@ -57,8 +59,9 @@ export class FaultLoad {
   #running: Promise<unknown> = Promise.resolve();
 
   static async connect(options: FaultLoadOptions): Promise<FaultLoad> {
-    const { urls, random, clients } = options;
+    const { urls, random, clients, layout = FIRST_LAYOUT } = options;
     const buses = await Promise.all(urls.map((url) => Bus.connect({ url, name: "load" })));
+    for (const bus of buses) bus.layout = layout;
     return new FaultLoad(buses, random, clients);
   }
 

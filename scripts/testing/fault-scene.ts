@@ -1,6 +1,8 @@
 /** The scene of a fault test: a private nats-server, hosts in separate processes, and a load of clients. */
+
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { ActorProcess } from "./actor-process.ts";
 import { findProblems } from "./fault-check.ts";
 import { FaultLoad } from "./fault-load.ts";
@@ -15,6 +17,7 @@ export interface FaultSceneOptions {
   seed: number;
   hosts: number;
   buckets?: number;
+  mailStreams?: number;
   /** Number of clients of the load. */
   clients?: number;
 }
@@ -33,17 +36,18 @@ export class FaultScene {
 
   /** Starts the hosts, waits until each is ready, and starts the load. `await using` or stop() ends the scene. */
   static async start(options: FaultSceneOptions): Promise<FaultScene> {
-    const { seed, hosts, buckets = 1, clients } = options;
+    const { seed, hosts, buckets = 1, mailStreams = 1, clients } = options;
     const nats = await startNats();
     const bus = await Bus.connect({ url: nats.url, name: "scene" });
-    await declareStreams(bus.jetstream, { replicas: 1, buckets, tasks: [] });
+    bus.layout = { ...FIRST_LAYOUT, stateStreams: buckets, mailStreams };
+    await declareStreams(bus.jetstream, { replicas: 1, layout: bus.layout, tasks: [] });
     const random = new SeededRandom(seed);
     const clientProxy = await TcpProxy.start(nats.port);
     const urls = Array.from({ length: CONNECTIONS }, (_, index) =>
       index === CONNECTIONS - 1 ? through(clientProxy, nats.url) : nats.url,
     );
     const load = await FaultLoad.connect({
-      ...{ urls, random: random.fork() },
+      ...{ urls, random: random.fork(), layout: bus.layout },
       ...(clients !== undefined && { clients }),
     });
     const scene = new FaultScene({ seed, random, nats, bus, load, clientProxy, buckets });
@@ -76,7 +80,12 @@ export class FaultScene {
   addHost(url = this.nats.url): ActorProcess {
     this.#started += 1;
     const name = `host-${this.#started}`;
-    const host = new ActorProcess({ url, name, buckets: this.#buckets });
+    const host = new ActorProcess({
+      url,
+      name,
+      buckets: this.#buckets,
+      mailStreams: this.bus.layout.mailStreams,
+    });
     this.hosts.push(host);
     return host;
   }

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { mailSubject, STREAMS, sentSubject, taskSubject } from "../../schemas/subjects.ts";
+import { mailIn } from "../../schemas/split-streams.ts";
+import { STREAMS, taskSubject } from "../../schemas/subjects.ts";
 import { startWorld } from "./actor-world.ts";
 import { echo } from "./echo.ts";
 import { findLeftWork } from "./left-work.ts";
@@ -11,10 +12,10 @@ describe("findLeftWork", function () {
     await using world = await startWorld({ tasks: [echo] });
     const { bus } = world;
     const jetstream = bus.jetstream.jetstream();
-    await jetstream.publish(sentSubject(3), "{}");
+    await jetstream.publish(mailIn(0).sent(3), "{}");
     expect(await findLeftWork(bus, 0)).to.deep.equal([]);
 
-    const mail = mailSubject(3, "probe.one");
+    const mail = mailIn(0).to(3, "probe.one");
     const task = taskSubject("echo", "fast");
     for (const subject of [mail, mail, task, "dead.probe.one"]) {
       await jetstream.publish(subject, "{}");

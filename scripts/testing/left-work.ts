@@ -1,6 +1,7 @@
 /** Finds work that nobody has done although every load has ended. */
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
-import { STREAMS, sentSubject } from "../../schemas/subjects.ts";
+import { splitNames } from "../../schemas/split-streams.ts";
+import { STREAMS } from "../../schemas/subjects.ts";
 import { until } from "./until.ts";
 
 const POLL_MS = 500;
@@ -14,7 +15,11 @@ export async function findLeftWork(bus: Bus, withinMs: number): Promise<string[]
   const isDone = async () => {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     left = (
-      await Promise.all([STREAMS.mail, STREAMS.tasks].map((name) => leftIn(bus, name)))
+      await Promise.all(
+        [STREAMS.mail, STREAMS.tasks]
+          .flatMap((store) => splitNames(bus.layout, store))
+          .map((name) => leftIn(bus, name)),
+      )
     ).flat();
     return left.length === 0;
   };
@@ -33,9 +38,10 @@ export async function findLeftWork(bus: Bus, withinMs: number): Promise<string[]
 
 async function leftIn(bus: Bus, stream: string): Promise<string[]> {
   const { state } = await bus.jetstream.streams.info(stream, { subjects_filter: ">" });
-  // Ignores the mark that the stream MAIL holds for each shard that has sent mail.
-  const mark = sentSubject("*").replace("*", "");
-  return Object.entries(state.subjects ?? {})
-    .filter(([subject]) => !subject.startsWith(mark))
-    .map(([subject, count]) => `${count} of ${subject} are left`);
+  return (
+    Object.entries(state.subjects ?? {})
+      // Ignores the mark that a stream of mail holds for each shard that has sent mail.
+      .filter(([subject]) => !/^sent(-\d+)?\./.test(subject))
+      .map(([subject, count]) => `${count} of ${subject} are left`)
+  );
 }

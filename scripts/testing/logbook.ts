@@ -13,8 +13,10 @@ import {
   type HostedMessage,
 } from "../../actors/runtime/kinds/define-hosted.ts";
 import { defineContract } from "../../schemas/contract.ts";
+import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { agentLogSubject, STREAMS } from "../../schemas/subjects.ts";
+import { agentLogsOf } from "../../schemas/split-streams.ts";
+import { STREAMS } from "../../schemas/subjects.ts";
 
 const Lines = z.object({ lines: z.array(z.string()) });
 
@@ -58,7 +60,7 @@ class Logbook implements HostedInstance<LogbookMessages> {
 
   constructor(bus: Bus, key: string, context: HostedContext) {
     this.#bus = bus;
-    this.#subject = agentLogSubject(`logbook.${key}`);
+    this.#subject = agentLogsOf(FIRST_LAYOUT, `logbook.${key}`).log(`logbook.${key}`);
     this.#context = context;
   }
 

@@ -4,6 +4,7 @@ import { declareStreams } from "../../../deploy/streams.ts";
 import { agent } from "../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import { webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
 import { startNats } from "../../../scripts/testing/nats-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -30,7 +31,11 @@ describe("agent-inbox on the bus", () => {
       await host.ready;
     };
     try {
-      await declareStreams(bus.jetstream, { replicas: 1, buckets: 1, tasks: [webhookPost] });
+      await declareStreams(bus.jetstream, {
+        replicas: 1,
+        layout: FIRST_LAYOUT,
+        tasks: [webhookPost],
+      });
       await Promise.all([start("one"), start("two")]);
       const actors = new BusActorClient(bus, clock);
       const keys = Array.from({ length: AGENTS }, (_, i) => `${"a".repeat(32)}.hooks.A.agent-${i}`);

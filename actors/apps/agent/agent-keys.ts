@@ -1,32 +1,26 @@
 /** Lists agents by the subjects of their logs. Each agent has a log from the first time it was opened. */
 import { isAddress } from "../../../schemas/apps/app-names.ts";
-import {
-  agentLogSubject,
-  agentLogSubjects,
-  decodeKey,
-  STREAMS,
-} from "../../../schemas/subjects.ts";
+import { agentLogsOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
 
-const PREFIX = "agentlog.";
-
 export class AgentLogKeys {
-  readonly #bus: Pick<Bus, "subjectsOf">;
+  readonly #bus: Pick<Bus, "subjectsOf" | "layout">;
 
-  constructor(bus: Pick<Bus, "subjectsOf">) {
+  constructor(bus: Pick<Bus, "subjectsOf" | "layout">) {
     this.#bus = bus;
   }
 
   /** Returns, in any order, the keys of all agents of an app (`appKey`), or only of the agents of one class. */
   async beneath(app: string, className?: string): Promise<string[]> {
-    const filter = agentLogSubjects(className === undefined ? app : `${app}.${className}`);
-    const subjects = await this.#bus.subjectsOf(STREAMS.agents, filter);
-    return subjects.map((subject) => decodeKey(subject.slice(PREFIX.length)));
+    const { stream, beneath, keyOf } = agentLogsOf(this.#bus.layout, app);
+    const filter = beneath(className === undefined ? app : `${app}.${className}`);
+    return (await this.#bus.subjectsOf(stream, filter)).map(keyOf);
   }
 
   async has(key: string): Promise<boolean> {
     if (!isAddress(key)) return false;
-    const subjects = await this.#bus.subjectsOf(STREAMS.agents, agentLogSubject(key));
+    const { stream, log } = agentLogsOf(this.#bus.layout, key);
+    const subjects = await this.#bus.subjectsOf(stream, log(key));
     return subjects.length > 0;
   }
 }

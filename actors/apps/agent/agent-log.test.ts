@@ -9,7 +9,7 @@ import { BlobStore } from "../../runtime/store/blob-store.ts";
 import { appUsageActor } from "../app-usage/app-usage.ts";
 import { AgentLog, type NewRecord } from "./agent-log.ts";
 import { AgentRoom } from "./agent-room.ts";
-import { SharedWrites } from "./shared-writes.ts";
+import { writersOf } from "./shared-writes.ts";
 
 describe("AgentLog", function () {
   this.timeout(120_000);
@@ -32,7 +32,7 @@ describe("AgentLog", function () {
       get: store.get.bind(store),
       remove: store.remove.bind(store),
     };
-    const parts = { bus: world.bus, writes: new SharedWrites(world.bus, systemClock), blobs };
+    const parts = { bus: world.bus, writesTo: writersOf(world.bus, systemClock), blobs };
     const key = keyOf("app", "A", name);
     const open = () => {
       const room = new AgentRoom(world.client, AGENT_LIMITS, { key, accountId: ACCOUNT });

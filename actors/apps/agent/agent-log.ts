@@ -6,7 +6,8 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { SocketAction } from "../../../schemas/apps/agent-sockets.ts";
 import { AGENT_RECORD_BYTES_MAX, AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
-import { agentLogSubject, fnv1a32, STREAMS } from "../../../schemas/subjects.ts";
+import { agentLogsOf } from "../../../schemas/split-streams.ts";
+import { fnv1a32 } from "../../../schemas/subjects.ts";
 import { WriteRefused } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
 import type { BlobStore } from "../../runtime/store/blob-store.ts";
@@ -60,8 +61,8 @@ const ROOM = "Trunkline-Room";
 
 export interface AgentLogParts {
   bus: Bus;
-  /** Writes to the stream of logs, shared by all agents of this host. */
-  writes: SharedWrites;
+  /** Returns the writes to a stream of logs, which all agents of this host share. */
+  writesTo: (stream: string) => SharedWrites;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
 }
 
@@ -81,10 +82,11 @@ export class AgentLog {
     parts: AgentLogParts,
     { key, app, room }: { key: string; app: string; room: AgentRoom },
   ): Promise<LoadedLog> {
-    const subject = agentLogSubject(key);
+    const { stream, log: logOf } = agentLogsOf(parts.bus.layout, key);
+    const subject = logOf(key);
     const { log, messages } = await SubjectLog.takeOver(
       parts.bus,
-      { stream: STREAMS.agents, subject, writes: parts.writes },
+      { stream, subject, writes: parts.writesTo(stream) },
       (last) => ({
         payload: new Uint8Array(),
         headers: {

@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { agentInbox, type Delivery } from "../../../schemas/apps/agent-inbox.ts";
 import { DELIVERY_ERROR_CHARS_MAX } from "../../../schemas/apps/limits.ts";
-import { addressOf, mailSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld } from "../../../scripts/testing/actor-world.ts";
 import {
   type AgentHost,
@@ -127,7 +128,7 @@ describe("what becomes of deliveries", function () {
     const key = keyOf("hooks", "Hooks", "e");
     await answerDeliveries(quiet.client, key, { id: "1", attempt: 1 }, [{ status: 200 }]);
     const address = addressOf(agentInbox.kind, key);
-    const mail = await quiet.bus.readLast(STREAMS.mail, mailSubject(shardOf(address), address));
+    const mail = await quiet.bus.readLast(STREAMS.mail, mailIn(0).to(shardOf(address), address));
     const { message, input } = mail?.json<{ message: string; input: unknown }>() ?? {};
     expect(message).to.equal("delivered");
     expect(input).to.deep.equal({ id: "1", attempt: 1, status: 200, next: [] });

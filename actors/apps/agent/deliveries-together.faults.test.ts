@@ -4,7 +4,8 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { agent } from "../../../schemas/apps/agent.ts";
 import { agentInbox, type Delivery } from "../../../schemas/apps/agent-inbox.ts";
-import { addressOf, mailSubject, shardOf } from "../../../schemas/subjects.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, shardOf } from "../../../schemas/subjects.ts";
 import {
   type AgentHost,
   type AgentWorld,
@@ -100,7 +101,7 @@ describe("deliveries that come together", function () {
   /** Subscribes to the mail that is sent to the agent from now on. */
   const mailHeard = () => {
     const address = addressOf(agent.kind, key);
-    return world.world.bus.connection.subscribe(mailSubject(shardOf(address), address));
+    return world.world.bus.connection.subscribe(mailIn(0).to(shardOf(address), address));
   };
   const fine = (response: ServerResponse) => response.end();
   const attemptsOf = (entries: Delivery[]) => entries.map(({ attempts }) => attempts);

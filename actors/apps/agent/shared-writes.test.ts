@@ -1,5 +1,7 @@
 import { expect } from "chai";
-import { agentLogSubject, STREAMS } from "../../../schemas/subjects.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
+import { agentLogsOf } from "../../../schemas/split-streams.ts";
+import { STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld } from "../../../scripts/testing/actor-world.ts";
 import { WriteRefused } from "../../runtime/bus/atomic-batch.ts";
 import { systemClock } from "../../runtime/lib/clock.ts";
@@ -12,7 +14,7 @@ describe("SharedWrites", function () {
   it("store simultaneous writes together, return each sequence, and refuse only fenced writes", async () => {
     await using world = await startWorld();
     const writes = new SharedWrites(world.bus, systemClock);
-    const subject = (number: number) => agentLogSubject(`w.${number}`);
+    const subject = (number: number) => agentLogsOf(FIRST_LAYOUT, `w.${number}`).log(`w.${number}`);
     const first = await Promise.all(
       Array.from({ length: 40 }, (_, number) =>
         writes.write({ subject: subject(number), payload: "1", expect: { sequence: 0 } }),
@@ -46,7 +48,11 @@ describe("SubjectLog", function () {
   it("takes over everything, shuts out the former owner, and goes on after a rollup", async () => {
     await using world = await startWorld();
     const writes = new SharedWrites(world.bus, systemClock);
-    const at = { stream: STREAMS.agents, subject: agentLogSubject("log"), writes };
+    const at = {
+      stream: STREAMS.agents,
+      subject: agentLogsOf(FIRST_LAYOUT, "log").log("log"),
+      writes,
+    };
     const open = () => SubjectLog.takeOver(world.bus, at, (last) => text(last ? "again" : "first"));
     const read = (messages: readonly { header(name: string): string }[]) =>
       messages.map((message) => message.header("N"));

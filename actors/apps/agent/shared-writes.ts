@@ -25,6 +25,16 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+/** Returns the writer of each stream, by the stream's name. A batch has one stream. */
+export function writersOf(bus: Bus, clock: Clock): (stream: string) => SharedWrites {
+  const writers = new Map<string, SharedWrites>();
+  return (stream) => {
+    const writer = writers.get(stream) ?? new SharedWrites(bus, clock);
+    writers.set(stream, writer);
+    return writer;
+  };
+}
+
 export class SharedWrites {
   readonly #bus: Bus;
   readonly #clock: Clock;

@@ -29,8 +29,8 @@ async function answerAfter(error: Error): Promise<Answer> {
     epoch: 1,
     host: "test",
     subjects: stateSubjects(stateBucket(0)),
-    outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
-    sentRevision: 0,
+    outbox: new Outbox(undefined),
+    sentRevisions: [0],
   });
   const answers: Answer[] = [];
   activations.forCall(shard, { kind: "counter", key: "a", address: "counter.a" }).call({

@@ -22,8 +22,8 @@ const newShard = (number = 0) =>
     epoch: EPOCH,
     host: "h",
     subjects,
-    outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
-    sentRevision: 0,
+    outbox: new Outbox(undefined),
+    sentRevisions: [0],
   });
 
 const entry = (shard: Shard, key: string, text = "{}"): JournalEntry => ({

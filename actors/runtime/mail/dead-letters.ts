@@ -7,12 +7,12 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
+import { mailTo } from "../../../schemas/split-streams.ts";
 import {
   addressOf,
   cacheSubject,
   deadAddress,
   deadSubject,
-  mailSubject,
   STREAMS,
 } from "../../../schemas/subjects.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
@@ -85,7 +85,9 @@ export async function bury(
   const told = reason.slice(0, DEAD_LETTER_ERROR_CHARS);
   const requestId = requestIdOf(trace);
   const letter = { message, input, error: told, tries, buriedAt: clock.now(), requestId };
-  const id = sequence === undefined ? `${address}-${message}-${dueAt}` : `mail-${sequence}`;
+  // Two streams of mail may hold mail with the same sequence, but not to the same actor.
+  const id =
+    sequence === undefined ? `${address}-${message}-${dueAt}` : `mail-${sequence}-${address}`;
   const payload = encodeLetter(letter);
   const headers = { "Nats-Msg-Id": id };
   for (;;) {
@@ -200,7 +202,7 @@ function retryOf(
     return { subject, payload: encodeTask({ id, from, key, message, input, trace }), headers };
   }
   return {
-    subject: mailSubject(bus.shardOf(address), address),
+    subject: mailTo(bus.layout, address),
     payload: JSON.stringify({ from, message, input }),
     headers: { ...trace, ...headers },
   };

@@ -7,13 +7,8 @@ import {
   MESSAGE_BYTES_MAX,
   SHARDS,
 } from "../../../schemas/limits.ts";
-import {
-  addressOf,
-  deadSubject,
-  mailSubject,
-  STREAMS,
-  shardOf,
-} from "../../../schemas/subjects.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, deadSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
@@ -52,7 +47,7 @@ describe("mail", function () {
     });
   /** Publishes mail that none of our clients would write. */
   const publish = (address: string, payload: string) =>
-    world.bus.jetstream.jetstream().publish(mailSubject(shardOf(address), address), payload);
+    world.bus.jetstream.jetstream().publish(mailIn(0).to(shardOf(address), address), payload);
   const gone = () =>
     until("all mail is gone", async () => {
       clock.skip(1_000);
@@ -83,12 +78,12 @@ describe("mail", function () {
     const address = addressOf("probe", "lone");
     const number = shardOf(address);
     const shard = new Shard({
-      ...{ number, epoch: 1, host: "host", subjects: own.subjects, sentRevision: 0 },
-      outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
+      ...{ number, epoch: 1, host: "host", subjects: own.subjects, sentRevisions: [0] },
+      outbox: new Outbox(undefined),
       shards: SHARDS,
     });
     const payload = JSON.stringify({ from: "probe.test", message: "note" });
-    await own.bus.jetstream.jetstream().publish(mailSubject(number, address), payload);
+    await own.bus.jetstream.jetstream().publish(mailIn(0).to(number, address), payload);
     const logger = pino({ level: "silent" });
     const deliver: ReaderParts["deliver"] = (_, __, delivery) => delivery.done();
     const reading = readMail({ bus: own.bus, clock: systemClock, logger, deliver }, shard);
@@ -157,7 +152,7 @@ describe("mail", function () {
     await note("way", "clear");
     await logged("way", 1);
     await gone();
-    const dead = await letter(addressOf("(nobody)", mailSubject(number, "probe.=zz")));
+    const dead = await letter(addressOf("(nobody)", mailIn(0).to(number, "probe.=zz")));
     expect(dead).to.deep.include({ message: "note", input: { text: "x" } });
   });
 

@@ -3,7 +3,7 @@ import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
-import { mailSubjects, STREAMS } from "../../../schemas/subjects.ts";
+import { mailOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -87,8 +87,8 @@ class MailReader {
 
   async read(): Promise<void> {
     const shard = this.#shard;
-    const subjects = mailSubjects(shard.number);
-    await readForever(this.#parts, shard, STREAMS.mail, subjects, (message) => {
+    const { stream, toShard } = mailOf(this.#parts.bus.layout, shard.number);
+    await readForever(this.#parts, shard, stream, toShard(shard.number), (message) => {
       const { subject, seq } = message;
       shard.mail.read = seq;
       const passedBy = this.#left.get(subject);
@@ -118,12 +118,12 @@ class MailReader {
   async #catchUp(subject: string, rest: Left): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const signal = this.#signal;
+    const { number } = this.#shard;
+    const { stream } = mailOf(bus.layout, number);
     while (!signal.aborted) {
       while (this.#countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
       try {
-        const message = await bus.whileConnected(() =>
-          bus.readNext(STREAMS.mail, subject, rest.first),
-        );
+        const message = await bus.whileConnected(() => bus.readNext(stream, subject, rest.first));
         // A replica that lags behind does not hold the message yet.
         if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
         if (signal.aborted) return;
@@ -134,7 +134,6 @@ class MailReader {
         this.#left.delete(subject);
         return;
       } catch (error) {
-        const { number } = this.#shard;
         logger.warn({ err: error, shard: number }, "mail of a key not read, will try again");
         await clock.wait(READER_RETRY_MS, signal);
       }
@@ -178,9 +177,10 @@ async function purgeMail(
   sequence: number,
 ): Promise<boolean> {
   try {
-    const done = { filter: mailSubjects(shard), seq: sequence };
+    const { stream, toShard } = mailOf(bus.layout, shard);
+    const done = { filter: toShard(shard), seq: sequence };
     await bus.writeHold.held;
-    await bus.whileConnected(() => bus.jetstream.streams.purge(STREAMS.mail, done));
+    await bus.whileConnected(() => bus.jetstream.streams.purge(stream, done));
     return true;
   } catch (error) {
     logger.warn({ err: error, shard }, "handled mail not deleted, will try again");

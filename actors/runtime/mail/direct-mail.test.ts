@@ -2,14 +2,10 @@ import { expect } from "chai";
 import pino from "pino";
 import { z } from "zod";
 import { defineContract, envelope } from "../../../schemas/contract.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { MAIL_RETRY_MS_MAX, MAIL_TRIES_MAX } from "../../../schemas/limits.ts";
-import {
-  addressOf,
-  deadSubject,
-  mailSubject,
-  STREAMS,
-  shardOf,
-} from "../../../schemas/subjects.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, deadSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { ledger, ledgerActor } from "../../../scripts/testing/ledger.ts";
 import { probe, probeActor, tallyActor } from "../../../scripts/testing/probe.ts";
@@ -22,7 +18,7 @@ import type { Delivery } from "../shards/incoming.ts";
 import { OUTBOX_BYTES_MAX, Outbox, unsent } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
 import { DIRECT_MAIL_MAX, DirectMail } from "./direct-mail.ts";
-import { readSentMark } from "./outbox-relay.ts";
+import { mailStreamOf, readSentMarks } from "./outbox-relay.ts";
 
 const courier = defineContract({
   kind: "courier",
@@ -113,8 +109,8 @@ describe("mail between actors of one host", function () {
   /** Reads a shard's outbox, without the entries that the `sent` mark lists as published. */
   const outboxOf = async (shard: number) => {
     const stored = await world.bus.readLast(world.subjects.stream, world.subjects.outbox(shard));
-    const { mark } = await readSentMark(world.bus, shard);
-    return new Outbox(stored?.string(), mark).entries;
+    const { marks } = await readSentMarks(world.bus, shard);
+    return new Outbox(stored?.string(), marks, mailStreamOf(world.bus)).entries;
   };
   const noOutboxHolds = (shard: number) =>
     until("the outbox is empty where it is stored", async () => {
@@ -176,7 +172,7 @@ describe("mail between actors of one host", function () {
     await jetstream.publish(value, '{"state":{"log":"not a list"}}');
     host = await world.host({ name: "next" });
     for (const text of ["second", "third"]) await scatter("patient", "barred", text);
-    const subject = mailSubject(shardOf("probe.barred"), "probe.barred");
+    const subject = mailIn(0).to(shardOf("probe.barred"), "probe.barred");
     await until("both are in MAIL", async () => {
       clock.skip(1_000);
       return (await world.count(STREAMS.mail, subject)) === 2;
@@ -324,8 +320,8 @@ describe("DirectMail", () => {
       epoch: 1,
       host: "test",
       subjects: undefined as never,
-      outbox: new Outbox(undefined, { sent: 0, waiting: [] }),
-      sentRevision: 0,
+      outbox: new Outbox(undefined),
+      sentRevisions: [0],
     });
 
   /** Keys of its shard. */
@@ -346,7 +342,7 @@ describe("DirectMail", () => {
       return options.next?.();
     };
     const direct = new DirectMail({
-      bus: { readNextOfLeader, shardOf } as unknown as Bus,
+      bus: { readNextOfLeader, shardOf, layout: FIRST_LAYOUT } as unknown as Bus,
       logger,
       shards: new Map([from, to].map((shard) => [shard.number, shard])),
       commitTogether: () => options.together ?? true,
@@ -422,7 +418,7 @@ describe("DirectMail", () => {
       ["its sender is leaving", ({ from }) => Object.assign(from, { status: "leaving" }), false],
       [
         "passed by",
-        ({ to }) => void to.mail.passedBy.add(mailSubject(to.number, "probe.to")),
+        ({ to }) => void to.mail.passedBy.add(mailIn(0).to(to.number, "probe.to")),
         false,
       ],
     ];

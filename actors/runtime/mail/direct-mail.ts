@@ -4,7 +4,8 @@
  * so that both are stored or neither. All other mail goes through MAIL, as mail between hosts does.
  */
 import type { Logger } from "pino";
-import { addressOf, mailSubject, mailSubjects, STREAMS } from "../../../schemas/subjects.ts";
+import { mailOf } from "../../../schemas/split-streams.ts";
+import { addressOf } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import type { OutboxEntry } from "../shards/outbox.ts";
@@ -171,7 +172,10 @@ export class DirectMail {
    * mail. The reader has delivered all earlier mail when a later check of MAIL finds nothing unread.
    */
   #hasReadAllFrom({ sends }: Shard, to: Shard, address: string): boolean {
-    if (to.mail.passedBy.has(mailSubject(to.number, address))) return false;
+    if (to.mail.passedBy.size > 0) {
+      const subject = mailOf(this.#parts.bus.layout, to.number).to(to.number, address);
+      if (to.mail.passedBy.has(subject)) return false;
+    }
     const published = sends.published.get(to.number);
     if (published !== undefined) return to.mail.read >= published;
     if (to.mail.readAllSince > sends.knownSince) return true;
@@ -187,8 +191,8 @@ export class DirectMail {
     const asked = this.#moment;
     const { bus, logger } = this.#parts;
     try {
-      const filter = mailSubjects(to.number);
-      const next = await bus.readNextOfLeader(STREAMS.mail, filter, to.mail.read + 1);
+      const { stream, toShard } = mailOf(bus.layout, to.number);
+      const next = await bus.readNextOfLeader(stream, toShard(to.number), to.mail.read + 1);
       if (!next) to.mail.readAllSince = asked;
     } catch (error) {
       logger.debug({ err: error, shard: to.number }, "mail not looked for: it goes by the bus");

@@ -3,11 +3,10 @@ import pino from "pino";
 import { z } from "zod";
 import { defineContract, defineTasks, envelope } from "../../../schemas/contract.ts";
 import { LANE_TASKS_MAX } from "../../../schemas/limits.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
 import {
   addressOf,
-  mailSubject,
   STREAMS,
-  sentSubject,
   shardOf,
   taskSubject,
   turnSubject,
@@ -94,7 +93,7 @@ describe("OutboxRelay", function () {
       await logged("r", 1);
       await host.stop();
       // Recreates the state after a host died between its commit and the mark of its published mail.
-      const mark = await world.bus.readLast(STREAMS.mail, sentSubject(shard));
+      const mark = await world.bus.readLast(STREAMS.mail, mailIn(0).sent(shard));
       const sent = mark?.json<{ sent: number }>().sent ?? 0;
       const from = addressOf("probe", key);
       const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
@@ -107,11 +106,11 @@ describe("OutboxRelay", function () {
       const jetstream = world.bus.jetstream.jetstream();
       await jetstream.publish(world.subjects.outbox(shard), JSON.stringify({ entries }));
       if (published) {
-        const subject = mailSubject(shardOfKey("r"), addressOf("probe", "r"));
+        const subject = mailIn(0).to(shardOfKey("r"), addressOf("probe", "r"));
         for (const { input } of entries) {
           await jetstream.publish(subject, JSON.stringify({ from, message: "note", input }));
         }
-        await jetstream.publish(sentSubject(shard), JSON.stringify({ sent: sent + 2 }));
+        await jetstream.publish(mailIn(0).sent(shard), JSON.stringify({ sent: sent + 2 }));
       }
       host = await world.host();
       await logged("r", 3);
@@ -133,14 +132,14 @@ describe("OutboxRelay", function () {
     const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
     const entry = { number: 1, from: "probe.x", ...message, input: { text: "one" } };
     const shardWithEntry = (number: number) => {
-      const outbox = new Outbox(JSON.stringify({ entries: [entry] }), { sent: 0, waiting: [] });
+      const outbox = new Outbox(JSON.stringify({ entries: [entry] }));
       return new Shard({
         number,
         epoch: 1,
         host: "test",
         subjects: world.subjects,
         outbox,
-        sentRevision: 0,
+        sentRevisions: [0],
       });
     };
     const lost = shardWithEntry(1);

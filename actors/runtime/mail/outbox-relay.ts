@@ -1,15 +1,17 @@
 /**
- * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. Each batch of mail also moves the `sent`
- * marks of its shards by compare-and-set. So the stream holds each mail only once, even if several hosts publish it,
+ * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. If there are several streams
+ * of mail, each gets a batch with the mail to its shards. Each batch also moves the `sent` marks of its senders' shards by
+ * compare-and-set. So the streams hold each mail only once, even if several hosts publish it,
  * or one host publishes it repeatedly.
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
-import { addressOf, mailSubject, STREAMS, sentSubject } from "../../../schemas/subjects.ts";
+import { allMail, mailIn, mailOf } from "../../../schemas/split-streams.ts";
+import { addressOf } from "../../../schemas/subjects.ts";
 import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type OutboxEntry, SentMark } from "../shards/outbox.ts";
+import { NOTHING_SENT, type OutboxEntry, SentMark, type StreamOf } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
 import { queueTask } from "../tasks/queue-task.ts";
 
@@ -171,6 +173,19 @@ export class OutboxRelay {
   }
 
   async #publishMail(groups: Group[]): Promise<void> {
+    const streams = allMail(this.#bus.layout);
+    const published = await Promise.allSettled(
+      streams.map(({ index }) => this.#publishTo(index, partsOf(groups, index))),
+    );
+    // A failed stream is read again only after every other stream has answered.
+    const failed = published.find((result) => result.status === "rejected");
+    if (failed) throw failed.reason;
+  }
+
+  /** Publishes the entries of one stream of mail, together with the marks that name them. */
+  async #publishTo(stream: number, groups: readonly Group[]): Promise<void> {
+    if (groups.length === 0) return;
+    const { to: subjectOf, sent: markSubject } = mailIn(stream);
     const writes: Write[] = [];
     const marks: { shard: Shard; mark: SentMark; index: number }[] = [];
     const sent: { from: Shard; to: number; index: number }[] = [];
@@ -181,25 +196,25 @@ export class OutboxRelay {
         const address = addressOf(kind, key);
         const payload = JSON.stringify({ from, message: name, input, tries });
         const to = this.#bus.shardOf(address);
-        const subject = mailSubject(to, address);
+        const subject = subjectOf(to, address);
         sent.push({ from: shard, to, index: writes.length });
         writes.push({ subject, payload, ...(trace && { headers: trace }) });
       }
-      const mark = markOf(shard, entries);
+      const mark = shard.outbox.markAfter(entries, stream);
       marks.push({ shard, mark, index: writes.length });
       writes.push({
-        subject: sentSubject(shard.number),
+        subject: markSubject(shard.number),
         payload: JSON.stringify(mark),
         headers: { "Nats-Rollup": "sub" },
-        expect: { sequence: shard.sentRevision },
+        expect: { sequence: shard.sentRevisions[stream] ?? 0 },
       });
     }
     const last = await writeAtomically(this.#bus, writes);
     const sequenceOf = (index: number) => last - (writes.length - 1 - index);
     for (const { from, to, index } of sent) from.sends.published.set(to, sequenceOf(index));
     for (const { shard, mark, index } of marks) {
-      shard.sentRevision = sequenceOf(index);
-      shard.outbox.forget(mark);
+      shard.sentRevisions[stream] = sequenceOf(index);
+      shard.outbox.forget(mark, stream);
     }
   }
 
@@ -207,12 +222,14 @@ export class OutboxRelay {
   async #reload(groups: Group[]): Promise<void> {
     for (const { shard } of groups) {
       try {
-        const { revision, mark } = await readSentMark(this.#bus, shard.number);
+        const sent = await readSentMarks(this.#bus, shard.number);
         // If another host owns the shard, the mark belongs to that host. A mark written over it would not list the
         // mail that the other host still has to deliver.
         if (!(await this.#owns(shard))) continue;
-        shard.sentRevision = revision;
-        shard.outbox.forget(mark);
+        for (const [stream, mark] of sent.marks.entries()) {
+          shard.sentRevisions[stream] = sent.revisions[stream] ?? 0;
+          shard.outbox.forget(mark, stream);
+        }
         this.#reloaded(shard);
       } catch (error) {
         this.#logger.warn({ err: error, shard: shard.number }, "sent mark not read");
@@ -222,17 +239,31 @@ export class OutboxRelay {
   }
 }
 
-/** Returns the `sent` mark for the time after these entries are published. */
-function markOf({ outbox }: Shard, published: readonly OutboxEntry[]): SentMark {
-  const sent = Math.max(outbox.sent, ...published.map(({ number }) => number));
-  const done = new Set(published);
-  const waiting = outbox.entries.filter((entry) => entry.number <= sent && !done.has(entry));
-  return { sent, waiting: waiting.map(({ number }) => number) };
+/** Returns the entries of the groups that belong to one stream of mail. */
+function partsOf(groups: readonly Group[], stream: number): Group[] {
+  const parts = groups.map(({ shard, entries }) => ({
+    shard,
+    entries: entries.filter((entry) => shard.outbox.streamOf(entry) === stream),
+  }));
+  return parts.filter(({ entries }) => entries.length > 0);
 }
 
-/** Reads which entries of a shard's outbox are published, and the sequence of the mark's message. */
-export async function readSentMark(bus: Bus, shard: number) {
-  const message = await bus.readLast(STREAMS.mail, sentSubject(shard));
-  if (!message) return { mark: { sent: 0, waiting: [] }, revision: 0 };
-  return { mark: SentMark.parse(message.json()), revision: message.seq };
+/** Returns the stream of mail whose mark counts an entry of an outbox. */
+export function mailStreamOf(bus: Bus): StreamOf {
+  return ({ to, kind, key }) =>
+    to === "worker" ? 0 : mailOf(bus.layout, bus.shardOf(addressOf(kind, key))).index;
+}
+
+/**
+ * Reads from each stream of mail which entries of a shard's outbox are published, and the sequences of the messages
+ * that say so.
+ */
+export async function readSentMarks(bus: Bus, shard: number) {
+  const found = await Promise.all(
+    allMail(bus.layout).map(({ stream, sent }) => bus.readLast(stream, sent(shard))),
+  );
+  return {
+    marks: found.map((message) => (message ? SentMark.parse(message.json()) : NOTHING_SENT)),
+    revisions: found.map((message) => message?.seq ?? 0),
+  };
 }

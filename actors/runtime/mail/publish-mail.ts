@@ -2,7 +2,7 @@
 
 import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
-import { mailSubject } from "../../../schemas/subjects.ts";
+import { mailTo } from "../../../schemas/split-streams.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -27,7 +27,7 @@ export async function publishMail(
   const trace = currentTrace();
   for (;;) {
     try {
-      const subject = mailSubject(bus.shardOf(address), address);
+      const subject = mailTo(bus.layout, address);
       const headers = { ...trace, "Nats-Msg-Id": id };
       await writeAtomically(bus, [{ subject, payload, headers }]);
       return;

@@ -5,7 +5,8 @@ import pino from "pino";
 import { z } from "zod";
 import { defineContract, envelope } from "../../../schemas/contract.ts";
 import { CHECKPOINT_MS, SHARDS } from "../../../schemas/limits.ts";
-import { addressOf, sentSubject, shardOf } from "../../../schemas/subjects.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, shardOf } from "../../../schemas/subjects.ts";
 import { type LogLine, startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
@@ -54,7 +55,7 @@ describe("a shard that is taken late", function () {
     const [isOpening, mayRead] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const readLast = late.bus.readLast.bind(late.bus);
     late.bus.readLast = async (stream, subject) => {
-      if (subject === outbox || subject === sentSubject(shard)) {
+      if (subject === outbox || subject === mailIn(0).sent(shard)) {
         isOpening.resolve();
         await mayRead.promise;
       }

@@ -1,5 +1,6 @@
 import { expect } from "chai";
-import { addressOf, mailSubject, STREAMS } from "../../../schemas/subjects.ts";
+import { allMail, mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -10,13 +11,19 @@ const KEYS = Array.from({ length: 40 }, (_, index) => `key-${index}`);
 describe("Placement with other numbers of shards", function () {
   this.timeout(120_000);
 
-  for (const [shards, buckets] of [
-    [8, 1],
-    [64, 2],
-    [512, 4],
+  for (const [shards, buckets, mailStreams] of [
+    [8, 1, 1],
+    [64, 2, 4],
+    [512, 4, 2],
   ] as const) {
-    it(`${shards} shards in ${buckets} state streams: calls, mail, operators, joins and leaves`, async () => {
-      await using world = await startWorld({ definitions: [counterActor], shards, buckets });
+    it(`${shards} shards in ${buckets} state and ${mailStreams} mail streams: calls, mail, operators, joins and leaves`, async () => {
+      const layout = { mailStreams };
+      await using world = await startWorld({
+        definitions: [counterActor],
+        shards,
+        buckets,
+        layout,
+      });
       const { client, bus } = world;
       const first = await world.host({ name: "a" });
       expect(first.placement.openShards).to.equal(shards);
@@ -46,6 +53,10 @@ describe("Placement with other numbers of shards", function () {
         const { count } = await client.call(counter, `${key}-to`, "get", {});
         expect(count, key).to.equal(2);
       }
+      for (const { stream } of allMail(bus.layout)) {
+        const { state } = await bus.jetstream.streams.info(stream);
+        expect(state.last_seq, stream).to.be.above(0);
+      }
       const call = JSON.stringify({ message: "get", input: {} });
       for (const key of KEYS) {
         const reply = await bus.connection.request(`actor.counter.${key}`, call, {
@@ -63,7 +74,7 @@ describe("Placement with other numbers of shards", function () {
     await using world = await startWorld({ definitions: [counterActor], shards: 8 });
     const address = addressOf("counter", "key-3");
     await world.client.send(counter, "key-3", "receive", { by: 1 });
-    const subject = mailSubject(world.bus.shardOf(address), address);
+    const subject = mailIn(0).to(world.bus.shardOf(address), address);
     expect(await world.count(STREAMS.mail, subject)).to.equal(1);
   });
 });

@@ -39,36 +39,60 @@ export interface OutboxEntry extends Unsent {
 }
 
 /**
- * All entries up to `sent` are published, except `waiting`: tasks whose lane was full, and mail that was handed over
+ * How much of an outbox is in one stream of mail: all of its entries up to `sent` are published, except `waiting`: tasks whose lane was full, and mail that was handed over
  * within the host.
  */
 export const SentMark = z.object({ sent: z.number(), waiting: z.array(z.number()).default([]) });
 export type SentMark = z.infer<typeof SentMark>;
 
+export const NOTHING_SENT: SentMark = { sent: 0, waiting: [] };
+
 const isUnsent = (number: number, { sent, waiting }: SentMark) =>
   number > sent || waiting.includes(number);
 
+/** Returns the stream of mail whose mark says whether an entry is published. The first stream counts tasks. */
+export type StreamOf = (message: Pick<OutboxMessage, "to" | "kind" | "key">) => number;
+
 export class Outbox {
-  #sent: number;
+  readonly #streamOf: StreamOf;
+  /** By stream of mail: the highest published number. */
+  readonly #sent: number[];
   #entries: OutboxEntry[] = [];
   #nextNumber: number;
   #bytes = 0;
 
-  /** `stored` is the stored value; `mark`, from MAIL, says which of its entries are published. */
-  constructor(stored: string | undefined, mark: SentMark) {
+  /** `stored` is the stored value; `marks`, one of each stream of mail, say which of its entries are published. */
+  constructor(
+    stored: string | undefined,
+    marks: readonly SentMark[] = [NOTHING_SENT],
+    streamOf: StreamOf = () => 0,
+  ) {
+    this.#streamOf = streamOf;
     const { entries } = StoredOutbox.parse(
       stored === undefined ? { entries: [] } : JSON.parse(stored),
     );
-    this.#sent = mark.sent;
-    this.#nextNumber = Math.max(mark.sent, ...entries.map((entry) => entry.number)) + 1;
+    this.#sent = marks.map(({ sent }) => sent);
+    this.#nextNumber = Math.max(...this.#sent, ...entries.map((entry) => entry.number)) + 1;
     for (const { number, ...message } of entries) {
+      const mark = marks[streamOf(message)] ?? NOTHING_SENT;
       if (isUnsent(number, mark)) this.#keep({ number, ...unsent(message) });
     }
   }
 
-  /** The highest published number. */
-  get sent(): number {
-    return this.#sent;
+  streamOf({ message }: OutboxEntry): number {
+    return this.#streamOf(message);
+  }
+
+  /** Returns the `sent` mark of a stream for the time after these entries are published. */
+  markAfter(published: readonly OutboxEntry[], stream = 0): SentMark {
+    const isOfStream = (entry: OutboxEntry) => this.streamOf(entry) === stream;
+    const numbers = published.filter(isOfStream).map(({ number }) => number);
+    const sent = Math.max(this.#sent[stream] ?? 0, ...numbers);
+    const done = new Set(published);
+    const waiting = this.#entries.filter(
+      (entry) => entry.number <= sent && !done.has(entry) && isOfStream(entry),
+    );
+    return { sent, waiting: waiting.map(({ number }) => number) };
   }
 
   get entries(): readonly OutboxEntry[] {
@@ -105,12 +129,12 @@ export class Outbox {
   }
 
   /**
-   * Drops the published entries. The stored value may still contain them; a host that loads the value applies the
+   * Drops the entries that the mark of a stream says are published. The stored value may still contain them; a host that loads the value applies the
    * mark again.
    */
-  forget(mark: SentMark): void {
-    this.#sent = Math.max(this.#sent, mark.sent);
-    this.#retain(({ number }) => isUnsent(number, mark));
+  forget(mark: SentMark, stream = 0): void {
+    this.#sent[stream] = Math.max(this.#sent[stream] ?? 0, mark.sent);
+    this.#retain((entry) => this.streamOf(entry) !== stream || isUnsent(entry.number, mark));
   }
 
   /** Drops entries whose effect was committed on this host. The stored value does not name them. */

@@ -43,8 +43,8 @@ export class Shard {
   readonly outbox: Outbox;
   readonly #shards: number | undefined;
   status: ShardStatus = "open";
-  /** Sequence of the shard's `sent` message in the stream of mail. */
-  sentRevision: number;
+  /** By stream of mail: the sequence of the shard's `sent` message in it. */
+  readonly sentRevisions: number[];
   /** The mail that the shard's actors send (DirectMail). */
   readonly sends = {
     /** Mail that was handed to actors of this host and whose effect is not committed yet. */
@@ -72,7 +72,7 @@ export class Shard {
     host: string;
     subjects: StateSubjects;
     outbox: Outbox;
-    sentRevision: number;
+    sentRevisions: readonly number[];
     /** The number of all shards. Default: the number that new data has. */
     shards?: number;
   }) {
@@ -81,7 +81,7 @@ export class Shard {
     this.host = parts.host;
     this.subjects = parts.subjects;
     this.outbox = parts.outbox;
-    this.sentRevision = parts.sentRevision;
+    this.sentRevisions = [...parts.sentRevisions];
     this.#shards = parts.shards;
   }
 

@@ -1,11 +1,6 @@
 import { expect } from "chai";
-import {
-  addressOf,
-  callSubject,
-  mailSubject,
-  STREAMS,
-  shardOf,
-} from "../../../schemas/subjects.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, callSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -115,7 +110,7 @@ describe("an actor that forgets", function () {
   it("does not handle its mail a second time, although it arrives again", async () => {
     const first = await world.host();
     const address = addressOf(probe.kind, "mailed");
-    const subject = mailSubject(shardOf(address), address);
+    const subject = mailIn(0).to(shardOf(address), address);
     const post = (message: string, input: object) =>
       writeAtomically(world.bus, [
         { subject, payload: JSON.stringify({ from: "test", message, input }) },
@@ -138,7 +133,7 @@ describe("an actor that forgets", function () {
 
   it("is cleared away by the next owner if its host died meanwhile", async () => {
     const address = addressOf(probe.kind, "died");
-    const subject = mailSubject(shardOf(address), address);
+    const subject = mailIn(0).to(shardOf(address), address);
     let host = await world.host();
     await call("died", "append");
     await fill("died", 600);

@@ -3,7 +3,8 @@
  */
 import { DeliverPolicy } from "@nats-io/jetstream";
 import { type MsgHdrs, RequestError, TimeoutError } from "@nats-io/transport-node";
-import { mailSubject, STREAMS, type StateSubjects } from "../../../schemas/subjects.ts";
+import { mailOf, mailTo } from "../../../schemas/split-streams.ts";
+import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import { type LastMessage, readLastOfEach } from "../bus/read-last-of-each.ts";
@@ -68,12 +69,14 @@ export class StateStore {
   ): Promise<LoadedActor> {
     const actor = decodeActor(definition, value.text, new Map());
     const rows = { filter: this.subjects.rows(address), seq: value.sequence };
-    const mail = { filter: mailSubject(this.#bus.shardOf(address), address), seq: actor.mail + 1 };
+    const { layout } = this.#bus;
+    const mail = { filter: mailTo(layout, address), seq: actor.mail + 1 };
+    const { stream } = mailOf(layout, this.#bus.shardOf(address));
     const { streams } = this.#bus.jetstream;
     await this.#bus.whileConnected(() =>
       Promise.all([
         definition.rows && streams.purge(this.subjects.stream, rows),
-        streams.purge(STREAMS.mail, mail),
+        streams.purge(stream, mail),
       ]),
     );
     return actor;

@@ -2,7 +2,6 @@
 import type { StoredMsg } from "@nats-io/jetstream";
 import { z } from "zod";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, BLOB_CHUNK_BYTES } from "../../../schemas/limits.ts";
-import { blobSubjects } from "../../../schemas/subjects.ts";
 import type { Write } from "../bus/atomic-batch.ts";
 import { decodePiece, ENCODING_HEADER, type EncodedPiece } from "./blob-encoding.ts";
 
@@ -52,13 +51,18 @@ export const headOf = ({ header }: StoredMsg): Head => Head.parse(JSON.parse(hea
 export const bytesOf = ({ data, header }: StoredMsg, { bytes }: Head) =>
   decodePiece({ data, encoding: header?.get(ENCODING_HEADER) ?? "" }, bytes);
 
-/** Groups blobs that can share one batch. A blob that cannot share a batch forms its own group. */
-export function groupsOf(blobs: readonly SmallBlob[]): SmallBlob[][] {
+/**
+ * Groups blobs that can share one batch, which has one stream. A blob that cannot share a batch forms its own group.
+ */
+export function groupsOf(
+  blobs: readonly SmallBlob[],
+  streamOf: (name: string) => string,
+): SmallBlob[][] {
   const groups: SmallBlob[][] = [];
   const open = new Map<string, { group: SmallBlob[]; bytes: number }>();
   for (const blob of blobs) {
     const bytes = blob.content.length;
-    const { stream } = blobSubjects(blob.name);
+    const stream = streamOf(blob.name);
     const last = open.get(stream);
     if (bytes > BLOB_CHUNK_BYTES) groups.push([blob]);
     else if (

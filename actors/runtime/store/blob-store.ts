@@ -71,7 +71,7 @@ export class BlobStore {
     content: Uint8Array | AsyncIterable<Uint8Array>,
     { ttlS, signal }: BlobOptions = {},
   ): Promise<StoredBlob> {
-    const blob = blobSubjects(name);
+    const blob = this.#subjectsOf(name);
     const hash = createHash("sha256");
     // Two writers of one name share only the head, so the pieces of a dead writer do not disturb another writer.
     const writer = randomBytes(9).toString("base64url");
@@ -119,7 +119,7 @@ export class BlobStore {
 
   /** Stores blobs as `put` does, in as few writes as possible. If this rejects, some of the blobs may be stored. */
   async putAll(blobs: readonly SmallBlob[]): Promise<void> {
-    for (const group of groupsOf(blobs)) {
+    for (const group of groupsOf(blobs, (name) => this.#subjectsOf(name).stream)) {
       if (group.length > SINGLE_PUTS_MAX && (await this.#putBatch(group))) continue;
       for (let from = 0; from < group.length; from += SINGLE_PUTS_MAX) {
         const some = group.slice(from, from + SINGLE_PUTS_MAX);
@@ -136,7 +136,7 @@ export class BlobStore {
     name: string,
     { signal }: Pick<BlobOptions, "signal"> = {},
   ): AsyncGenerator<Uint8Array, void, undefined> {
-    const blob = blobSubjects(name);
+    const blob = this.#subjectsOf(name);
     const found = await this.#readHead(blob, name, signal);
     if (!found) throw new ActorError("not_found", `Cannot read ${name}: there is no such blob`);
     const { head, content } = found;
@@ -165,7 +165,7 @@ export class BlobStore {
     { start, end }: { start: number; end: number },
     { signal }: Pick<BlobOptions, "signal"> = {},
   ): AsyncGenerator<Uint8Array, void, undefined> {
-    const blob = blobSubjects(name);
+    const blob = this.#subjectsOf(name);
     const found = await this.#readHead(blob, name, signal);
     if (!found) throw new ActorError("not_found", `Cannot read ${name}: there is no such blob`);
     const { head, content } = found;
@@ -188,7 +188,7 @@ export class BlobStore {
 
   /** The size of a blob in bytes, or undefined where it does not exist. */
   async size(name: string): Promise<number | undefined> {
-    return (await this.#readHead(blobSubjects(name), name))?.head.bytes;
+    return (await this.#readHead(this.#subjectsOf(name), name))?.head.bytes;
   }
 
   async has(name: string): Promise<boolean> {
@@ -200,7 +200,7 @@ export class BlobStore {
    * does not count.
    */
   async isWhole(name: string): Promise<boolean> {
-    const { stream, head, writtenBy } = blobSubjects(name);
+    const { stream, head, writtenBy } = this.#subjectsOf(name);
     const found = await this.#ofLeader(name, () => this.#bus.readLast(stream, head));
     if (!found) return false;
     const { chunks, writer } = headOf(found);
@@ -213,27 +213,31 @@ export class BlobStore {
 
   /** Names of all blobs that begin with this token, including blobs of which only parts are stored. */
   async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
-    const { stream, all } = blobFamily(family);
-    const subjects = await this.#ofLeader(family, () => this.#bus.subjectsOf(stream, all));
-    return new Set(subjects.map(blobNameOf));
+    const streams = blobFamily(family, this.#bus.layout.packStreams);
+    const subjects = await Promise.all(
+      streams.map(({ stream, all }) =>
+        this.#ofLeader(family, () => this.#bus.subjectsOf(stream, all)),
+      ),
+    );
+    return new Set(subjects.flat().map(blobNameOf));
   }
 
   /** The last sequence of a blob's messages; later writes have higher ones. */
   async lastSequence(name: string): Promise<number | undefined> {
-    const { stream, all } = blobSubjects(name);
+    const { stream, all } = this.#subjectsOf(name);
     return (await this.#ofLeader(name, () => this.#bus.readLast(stream, all)))?.seq;
   }
 
   /** Removes a blob's messages up to this sequence. */
   async removeUpTo(name: string, sequence: number): Promise<void> {
-    const { stream, all } = blobSubjects(name);
+    const { stream, all } = this.#subjectsOf(name);
     const options = { filter: all, seq: sequence + 1 };
     await this.#ofLeader(name, () => this.#bus.jetstream.streams.purge(stream, options));
   }
 
   /** Removes a blob, if it exists. A reader of the blob may be refused. */
   async remove(name: string): Promise<void> {
-    const { stream, all } = blobSubjects(name);
+    const { stream, all } = this.#subjectsOf(name);
     await this.#purge(stream, all, name);
   }
 
@@ -242,7 +246,7 @@ export class BlobStore {
    * least two tokens.
    */
   async removeAll(prefix: string): Promise<void> {
-    const { stream, beneath } = blobSubjects(prefix);
+    const { stream, beneath } = this.#subjectsOf(prefix);
     await this.#purge(stream, beneath, prefix);
   }
 
@@ -255,7 +259,7 @@ export class BlobStore {
       const sha256 = createHash("sha256").update(content).digest("hex");
       const head = { bytes: content.length, sha256, chunks: 0 };
       const piece = await new PieceEncoder(name).encode(content);
-      return writeOf(blobSubjects(name).head, piece, ttlS, head);
+      return writeOf(this.#subjectsOf(name).head, piece, ttlS, head);
     });
     try {
       await writeAtomically(this.#bus, await Promise.all(writes));
@@ -335,6 +339,10 @@ export class BlobStore {
       return found ?? (await this.#bus.readLast(stream, subject));
     };
     return persist(this.#clock, `read ${name}`, read, signal);
+  }
+
+  #subjectsOf(name: string): BlobSubjects {
+    return blobSubjects(name, this.#bus.layout.packStreams);
   }
 
   #ofLeader<T>(name: string, ask: () => Promise<T>): Promise<T> {

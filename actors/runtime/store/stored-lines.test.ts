@@ -1,6 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { expect } from "chai";
 import { declareStreams } from "../../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { appLogSubject, STREAMS } from "../../../schemas/subjects.ts";
 import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -18,7 +19,7 @@ describe("stored-lines", function () {
   before(async () => {
     nats = await startNats();
     bus = await Bus.connect({ url: nats.url, name: "test" });
-    await declareStreams(bus.jetstream, { replicas: 1, buckets: 1, tasks: [] });
+    await declareStreams(bus.jetstream, { replicas: 1, layout: FIRST_LAYOUT, tasks: [] });
     lines = new BusLines(bus, STREAMS.appLogs);
   });
   after(async () => {

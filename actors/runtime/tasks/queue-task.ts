@@ -1,5 +1,6 @@
 /** Writes one task to its queue, and notifies the workers of a lane that serves its keys in turn. */
-import { queuedSubject, queueSubject } from "../../../schemas/subjects.ts";
+import { laneOf } from "../../../schemas/split-streams.ts";
+import { queuedSubject } from "../../../schemas/subjects.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { encodeTask, type Task } from "./task.ts";
@@ -17,7 +18,8 @@ export interface TaskQueue {
  * full.
  */
 export async function queueTask(bus: Bus, queue: TaskQueue, task: Task): Promise<number> {
-  const subject = queueSubject({ ...queue, key: task.key });
+  const { subject: ofLane, turn } = laneOf(bus.layout, queue);
+  const subject = queue.inTurns ? turn(task.key) : ofLane;
   const headers = { "Nats-Msg-Id": task.id };
   const sequence = await writeAtomically(bus, [{ subject, payload: encodeTask(task), headers }]);
   // Workers also poll for queues without a notification, so a lost notification costs only time.

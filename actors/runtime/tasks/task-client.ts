@@ -5,7 +5,8 @@
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CHUNK_BYTES, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
-import { cancelSubject, STREAMS } from "../../../schemas/subjects.ts";
+import { laneOf } from "../../../schemas/split-streams.ts";
+import { cancelSubject } from "../../../schemas/subjects.ts";
 import { WriteRefused } from "../bus/atomic-batch.ts";
 import type { Bus, BusRequest, BusSubscription } from "../bus/bus.ts";
 import { persist } from "../bus/persist.ts";
@@ -176,7 +177,9 @@ class WaitingRun<R> {
    */
   #takeBack(): void {
     if (this.#attempt > 0 || this.#sequence === undefined) return;
-    this.#bus.jetstream.streams.deleteMessage(STREAMS.tasks, this.#sequence, false).catch(() => {});
+    const { jetstream, layout } = this.#bus;
+    const { stream } = laneOf(layout, this.#task);
+    jetstream.streams.deleteMessage(stream, this.#sequence, false).catch(() => {});
   }
 
   #finish(): void {

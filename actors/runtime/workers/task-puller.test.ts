@@ -33,6 +33,7 @@ describe("TaskPuller", function () {
       bus: world.bus,
       clock: systemClock,
       logger: pino({ enabled: false }),
+      stream: STREAMS.tasks,
       consumer: "echo-fast",
       stopping: stopping.signal,
     });

@@ -2,7 +2,6 @@
 import type { Consumer } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
-import { STREAMS } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { PulledMessage } from "./pulled-message.ts";
@@ -35,7 +34,8 @@ interface TaskPullerParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;
-  /** The name of the lane's consumer. */
+  /** The names of the lane's stream and of its consumer there. */
+  stream: string;
   consumer: string;
   /** Aborts when no more tasks are wanted. */
   stopping: AbortSignal;
@@ -99,7 +99,7 @@ export class TaskPuller implements TaskSource {
   }
 
   #find(): Promise<Consumer> {
-    const { bus, consumer } = this.#parts;
-    return bus.jetstream.jetstream().consumers.get(STREAMS.tasks, consumer);
+    const { bus, stream, consumer } = this.#parts;
+    return bus.jetstream.jetstream().consumers.get(stream, consumer);
   }
 }

@@ -11,14 +11,8 @@ import {
   READER_RETRY_MS,
   TASK_ACK_WAIT_MS,
 } from "../../../schemas/limits.ts";
-import {
-  keyOfTurn,
-  queuedSubject,
-  STREAMS,
-  turnConsumer,
-  turnSubject,
-  turnSubjects,
-} from "../../../schemas/subjects.ts";
+import { laneOf } from "../../../schemas/split-streams.ts";
+import { keyOfTurn, queuedSubject, turnConsumer } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { pulledMessage } from "./pulled-message.ts";
@@ -159,14 +153,16 @@ export class TurnPuller implements TaskSource {
    */
   #request(consumer: string): Promise<Msg> {
     const { bus } = this.#parts;
-    const subject = `$JS.API.CONSUMER.MSG.NEXT.${STREAMS.tasks}.${consumer}`;
+    const { stream } = laneOf(bus.layout, this.#parts);
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     const payload = JSON.stringify({ batch: 1, expires: nanos(TURN_PULL_MS) });
     const options = { timeout: BUS_REQUEST_MS, noMux: true };
     return bus.whileConnected(() => bus.connection.request(subject, payload, options));
   }
 
   async #declare(key: string, consumer: string): Promise<void> {
-    const { bus, clock, kind, lane } = this.#parts;
+    const { bus, clock } = this.#parts;
+    const { stream, turn } = laneOf(bus.layout, this.#parts);
     const now = clock.monotonic();
     const isThere = (usedAt: number) => now - usedAt < TURN_CONSUMER_IDLE_MS / 2;
     const usedAt = this.#declared.get(consumer);
@@ -175,14 +171,14 @@ export class TurnPuller implements TaskSource {
     for (const [name, at] of this.#declared) if (!isThere(at)) this.#declared.delete(name);
     const config = {
       durable_name: consumer,
-      filter_subject: turnSubject(kind, lane, key),
+      filter_subject: turn(key),
       ack_policy: AckPolicy.Explicit,
       ack_wait: nanos(TASK_ACK_WAIT_MS),
       max_ack_pending: LANE_TASKS_MAX,
       max_deliver: -1,
       inactive_threshold: nanos(TURN_CONSUMER_IDLE_MS),
     };
-    await bus.jetstream.consumers.add(STREAMS.tasks, config).catch((error: unknown) => {
+    await bus.jetstream.consumers.add(stream, config).catch((error: unknown) => {
       this.#declared.delete(consumer);
       throw error;
     });
@@ -191,10 +187,11 @@ export class TurnPuller implements TaskSource {
   /** Looks for queues whose notification was lost, and for tasks that come back because their worker died. */
   async #look(): Promise<void> {
     const { bus, clock, logger, kind, lane, stopping } = this.#parts;
+    const { stream, turns } = laneOf(bus.layout, { kind, lane });
     while (!stopping.aborted) {
       try {
-        const subjects = await bus.subjectsOf(STREAMS.tasks, turnSubjects(kind, lane));
-        for (const subject of subjects) this.#turns.queued(keyOfTurn(kind, lane, subject));
+        const subjects = await bus.subjectsOf(stream, turns);
+        for (const subject of subjects) this.#turns.queued(keyOfTurn(subject));
         this.#assign();
       } catch (error) {
         logger.warn({ err: error, kind, lane }, "queues not read, will try again");

@@ -13,13 +13,8 @@ import {
   TASK_RUN_MS_MAX,
   TASK_TRIES_MAX,
 } from "../../../schemas/limits.ts";
-import {
-  addressOf,
-  mailSubject,
-  STREAMS,
-  shardOf,
-  taskSubject,
-} from "../../../schemas/subjects.ts";
+import { mailIn } from "../../../schemas/split-streams.ts";
+import { addressOf, STREAMS, shardOf, taskSubject } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
 import { type EchoOrders, echoWorker, patternAt } from "../../../scripts/testing/echo-worker.ts";
@@ -390,7 +385,7 @@ describe("WorkerHost", function () {
 
   it("reports by call, and by mail if the call fails", async () => {
     const address = addressOf(probe.kind, "told");
-    const mail = world.bus.connection.subscribe(mailSubject(shardOf(address), address));
+    const mail = world.bus.connection.subscribe(mailIn(0).to(shardOf(address), address));
     const dead = world.bus.connection.subscribe("dead.>");
     const note = (input: object) => envelope(probe, "told", "note", input as { text: string });
     await work({

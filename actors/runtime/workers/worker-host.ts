@@ -11,6 +11,7 @@ import {
   TASK_TRIES_MAX,
   TELL_MS_MAX,
 } from "../../../schemas/limits.ts";
+import { laneOf } from "../../../schemas/split-streams.ts";
 import { taskConsumer } from "../../../schemas/subjects.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -92,7 +93,8 @@ export class WorkerHost {
     const { bus, clock, logger } = this.#parts;
     const { kind, inTurns } = definition.contract;
     const shared = { bus, clock, logger, stopping: this.#stopping.signal };
-    if (!inTurns) return new TaskPuller({ ...shared, consumer: taskConsumer(kind, lane) });
+    const { stream } = laneOf(shared.bus.layout, { kind, lane });
+    if (!inTurns) return new TaskPuller({ ...shared, stream, consumer: taskConsumer(kind, lane) });
     const unbounded = { computing: places, perKey: places, reserved: 0 };
     const limits = { places, ...(definition.turns?.[lane] ?? unbounded) };
     return new TurnPuller({ ...shared, kind, lane, limits });

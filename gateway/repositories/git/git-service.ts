@@ -45,6 +45,8 @@ export interface GitOptions {
   publicUrl?: string;
   /** Size limits of repositories. */
   sizes?: Partial<GitSizes> | undefined;
+  /** Returns the bytes that an account may store; 0 means no limit. Default: those of `sizes`. */
+  accountBytes?: (() => number) | undefined;
   /** Speed at which clients must read responses. */
   pace?: Partial<AnswerPaceLimits> | undefined;
   /** Limit for the large files in transfer at the same time. */
@@ -66,7 +68,8 @@ export async function gitService(options: GitOptions): Promise<GitService> {
   const { actors, blobs, dataDir, now, cacheBytesMax = GIT_CACHE_BYTES_MAX } = options;
   const { packsHeldMs, publicUrl, transfersMax, bitmapsFromBytes } = options;
   const sizes = { ...GIT_SIZES, ...options.sizes };
-  const storage = new AccountStorage(actors, { now, bytesMax: sizes.accountBytes });
+  const { accountBytes: bytesMax = () => sizes.accountBytes } = options;
+  const storage = new AccountStorage(actors, { now, bytesMax });
   const held = { storage, ...(packsHeldMs !== undefined && { heldMs: packsHeldMs }) };
   const packs = new PackStore(blobs, actors, held);
   const lfs = new LfsStore(blobs, packs, held);

@@ -39,16 +39,16 @@ const NOTHING: GitStored = { bytes: 0, heldBytes: 0 };
 export class AccountStorage {
   readonly #actors: Pick<ActorClient, "call" | "send">;
   readonly #now: () => number;
-  readonly #bytesMax: number;
+  readonly #bytesMax: () => number;
   /** The counts by account. The account whose count was read last is at the end. */
   readonly #known = new Map<string, Known>();
   #telling: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  /** A `bytesMax` of 0 means no limit. */
+  /** `bytesMax` returns the limit, which may grow; 0 means no limit. */
   constructor(
     actors: Pick<ActorClient, "call" | "send">,
-    { now, bytesMax }: { now: () => number; bytesMax: number },
+    { now, bytesMax }: { now: () => number; bytesMax: () => number },
   ) {
     this.#actors = actors;
     this.#now = now;
@@ -67,7 +67,7 @@ export class AccountStorage {
     const { accountId, bytes, isUpkeep = false } = thing;
     if (bytes >= GIT_STORED_SMALL_BYTES) return await this.#storeLarge(thing, put, signal);
     if (!isUpkeep && bytes > (await this.freeBytes(accountId, signal))) {
-      throw accountFull(await this.get(accountId, signal), this.#bytesMax);
+      throw accountFull(await this.get(accountId, signal), this.bytesMax);
     }
     const stored = await put();
     if (stored.wasThere === false) this.#count(accountId, bytes);
@@ -79,9 +79,9 @@ export class AccountStorage {
    * account is past its limit.
    */
   async freeBytes(accountId: string, signal: AbortSignal): Promise<number> {
-    if (this.#bytesMax === 0) return Number.POSITIVE_INFINITY;
+    if (this.bytesMax === 0) return Number.POSITIVE_INFINITY;
     const { bytes, heldBytes } = await this.get(accountId, signal);
-    return this.#bytesMax - bytes - heldBytes;
+    return this.bytesMax - bytes - heldBytes;
   }
 
   /** Returns the bytes that the account stores, including those that this gateway has not reported yet. */
@@ -96,7 +96,7 @@ export class AccountStorage {
   }
 
   get bytesMax(): number {
-    return this.#bytesMax;
+    return this.#bytesMax();
   }
 
   /** Sends all counts. Resolves when each count is sent or has failed. */
@@ -113,7 +113,7 @@ export class AccountStorage {
     signal: AbortSignal,
   ): Promise<S> {
     const id = randomBytes(16).toString("hex");
-    const bytesMax = isUpkeep ? 0 : this.#bytesMax;
+    const bytesMax = isUpkeep ? 0 : this.bytesMax;
     const hold = { id, bytes, bytesMax };
     this.#learn(
       accountId,

@@ -465,7 +465,7 @@ describe("imports", function () {
 
     const { parts } = world.git;
     const storage = (bytesMax: number) =>
-      new AccountStorage(world.world.client, { now: Date.now, bytesMax });
+      new AccountStorage(world.world.client, { now: Date.now, bytesMax: () => bytesMax });
     const before = await parts.storage.get(world.accountId, new AbortController().signal);
     const full = (name: string, bytesMax: number) => {
       const blobs = new BlobStore(world.world.bus, systemClock);

@@ -8,6 +8,7 @@ import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
 import { dataFormatOf } from "../../../deploy/data-format.ts";
 import { RESTORE_MARK } from "../../../deploy/restore-mark.ts";
 import { HOLD_MS_MAX } from "../../../schemas/limits.ts";
+import { storeOf } from "../../../schemas/split-streams.ts";
 import {
   changesNoActor,
   HOLD_SUBJECT,
@@ -185,7 +186,7 @@ async function cutAtOneMoment(
  */
 async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
   const states = captures.filter(({ name }) => isState(name));
-  const others = captures.filter(({ name }) => LOOSE.has(name));
+  const others = captures.filter(({ name }) => LOOSE.has(storeOf(name)));
   const still = captures.filter(
     (capture) => !states.includes(capture) && !others.includes(capture),
   );

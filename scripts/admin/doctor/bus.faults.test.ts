@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { configFromEnvironment } from "../../config.ts";
 import { DoctorScene } from "../../testing/doctor-scene.ts";
 import { startTcpServer } from "../../testing/loopback-server.ts";
@@ -157,7 +158,7 @@ describe("doctor's checks of the bus", function () {
 
 async function declare(urls: readonly string[], replicas: number): Promise<void> {
   const bus = await Bus.connect({ url: urls.join(","), name: "test" });
-  await declareStreams(bus.jetstream, { replicas, buckets: 1, tasks: [] });
+  await declareStreams(bus.jetstream, { replicas, layout: FIRST_LAYOUT, tasks: [] });
   await bus.close();
 }
 

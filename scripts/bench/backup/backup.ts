@@ -2,6 +2,7 @@
  * Benchmarks backup and restore of packs and state, compared with `nats stream backup` and `nats stream restore` of
  * the same streams.
  */
+
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readdirSync, statSync } from "node:fs";
@@ -12,6 +13,7 @@ import { promisify } from "node:util";
 import { TASKS } from "../../../actors/main.ts";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { STATE_STREAMS } from "../../../schemas/limits.ts";
 import { blobSubjects, STREAMS, stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
 import { adminRestore } from "../../admin/admin-restore.ts";
@@ -54,7 +56,11 @@ export const backup: Benchmark = {
 };
 
 async function measure(bus: Bus, nats: TestNatsServer, folder: string): Promise<Figure[]> {
-  await declareStreams(bus.jetstream, { replicas: 1, buckets: STATE_STREAMS, tasks: TASKS });
+  await declareStreams(bus.jetstream, {
+    replicas: 1,
+    layout: { ...FIRST_LAYOUT, stateStreams: STATE_STREAMS },
+    tasks: TASKS,
+  });
   const bytes = await fill(bus);
   const ours = new BackupFolder(join(folder, "ours"));
   const firstMs = await timed(() => backUp(bus, ours));

@@ -7,6 +7,7 @@ import { Kvm } from "@nats-io/kv";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { startCluster, startNats } from "../../testing/nats-server.ts";
 import { childrenOf } from "../../testing/process-children.ts";
 import { processStat } from "../../testing/process-stat.ts";
@@ -33,7 +34,7 @@ export class BenchBus implements AsyncDisposable {
     const servers = size === 1 ? await startNats() : await startCluster(size);
     const url = "urls" in servers ? servers.urls.join(",") : servers.url;
     const bus = await Bus.connect({ url, name: "bench" });
-    await declareStreams(bus.jetstream, { replicas: size, buckets: 1, tasks: [] });
+    await declareStreams(bus.jetstream, { replicas: size, layout: FIRST_LAYOUT, tasks: [] });
     const kvm = new Kvm(bus.connection);
     await kvm.create("bench", { storage: StorageType.File, replicas: size });
     const mail = { name: MAIL_STREAM, subjects: ["bench.mail"], num_replicas: size };

@@ -2,11 +2,13 @@
  * Many hosts of counter actors in one process, each with its own connection. Call: `many-hosts-process <url> <hosts>
  * <shards>`.
  */
+
 import pino from "pino";
 import { ActorHost } from "../../../actors/runtime/actor-host.ts";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { ServiceCounts } from "../../../actors/runtime/observe/service-counts.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { counterActor } from "../../testing/counter.ts";
 import { answerParent } from "../answer-parent.ts";
 
@@ -23,7 +25,7 @@ export interface ManyHostsFacts {
 const hosts = await Promise.all(
   Array.from({ length: Number(count) }, async (_, index) => {
     const bus = await Bus.connect({ url, name: `bench-${process.pid}-${index}` });
-    bus.layout = { shards: Number(shards), stateStreams: 1 };
+    bus.layout = { ...FIRST_LAYOUT, shards: Number(shards), stateStreams: 1 };
     const host = new ActorHost({
       ...{ bus, clock, buckets: 1, definitions: [counterActor] },
       hostName: `bench-${process.pid}-${index}`,

@@ -1,10 +1,12 @@
 /** Measures the cost of idle hosts and shards, and the effect of the number of shards on calls. */
+
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { readBusAddress } from "../../../actors/runtime/bus/bus-address.ts";
 import { BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
+import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
 import { counter } from "../../testing/counter.ts";
 import { startNats } from "../../testing/nats-server.ts";
 import type { Benchmark, Figure } from "../benchmark.ts";
@@ -49,8 +51,8 @@ interface Scene {
 async function measure({ hosts, processes, shards }: Scene): Promise<Figure[]> {
   await using server = await startNats();
   const bus = await Bus.connect({ url: server.url, name: "bench" });
-  await declareStreams(bus.jetstream, { replicas: 1, buckets: 1, tasks: [] });
-  bus.layout = { shards, stateStreams: 1 };
+  await declareStreams(bus.jetstream, { replicas: 1, layout: FIRST_LAYOUT, tasks: [] });
+  bus.layout = { ...FIRST_LAYOUT, shards, stateStreams: 1 };
   const system = await connect(readBusAddress(server.systemUrl));
   await using children = new AsyncDisposableStack();
   children.defer(async () => void (await Promise.all([bus.close(), system.close()])));

@@ -7,7 +7,8 @@ import { appPurge } from "../../../../schemas/apps/app-purge.ts";
 import { appUsage } from "../../../../schemas/apps/app-usage.ts";
 import { outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
 import { type Contract, envelope } from "../../../../schemas/contract.ts";
-import { agentLogSubjects, appLogSubject, STREAMS } from "../../../../schemas/subjects.ts";
+import { agentLogsOf } from "../../../../schemas/split-streams.ts";
+import { appLogSubject, STREAMS } from "../../../../schemas/subjects.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import { keysBeneath } from "../../../runtime/commit/stored-subjects.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
@@ -40,7 +41,8 @@ export function appPurgeWorker({
           await send([envelope(outgoingWebhook, of, "clear", {})]);
         }
         for (const of of await keysOf(agentAlarm)) await call(agentAlarm, of, "set", {});
-        await purge(STREAMS.agents, agentLogSubjects(key));
+        const { stream, beneath } = agentLogsOf(bus.layout, key);
+        await purge(stream, beneath(key));
         await purge(STREAMS.appLogs, appLogSubject(key));
         await blobs.removeAll(`app.${key}`);
         const { accountId, app: name } = readAppKey(key);

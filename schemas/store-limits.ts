@@ -1,0 +1,26 @@
+/** Limits of the streams that follow from the disk of the bus. */
+
+/**
+ * Bytes that all streams may have together, if neither the disk of the bus nor a setting says how many: those of a disk
+ * of 48 GiB.
+ */
+export const STORE_BYTES = 36 * 1024 ** 3;
+/** The smallest setting of the bytes of a store. */
+export const STORE_BYTES_SETTING_MIN = 128 * 1024 ** 2;
+/** The share of the free disk that the streams get. nats-server gives out no more. */
+export const STORE_DISK_SHARE = 3 / 4;
+/**
+ * The share of a stream that one account may fill, unless a setting removes its limit: four accounts fill a stream, and
+ * two leave half of it to all others.
+ */
+export const ACCOUNT_STREAM_SHARE = 1 / 4;
+/**
+ * Bytes that KEPT reserves for states, mail, tasks and leases, because their streams have no byte limit.
+ */
+export const KEPT_STORE_BYTES = 1024 ** 3;
+/** Maximum bytes of all caches together. Above it, the stream drops the oldest values. */
+export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
+/** Maximum bytes of the lines that apps have printed. Above it, the stream drops the oldest lines. */
+export const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
+/** Maximum bytes of request steps. They suffice for about 60,000 requests with four steps each. */
+export const TRACES_BYTES_MAX = 24 * 1024 ** 2;

@@ -1,0 +1,36 @@
+import { expect } from "chai";
+import { STORE_DISK_SHARE } from "../schemas/store-limits.ts";
+import { storeSizes } from "../schemas/store-sizes.ts";
+import { storeSizesOn } from "./account-limits.ts";
+import { startWorld, type World } from "./testing/actor-world.ts";
+
+const GIB = 1024 ** 3;
+const UNSET = { storeBytes: undefined, storeSizes: {} };
+
+describe("storeSizesOn()", function () {
+  this.timeout(60_000);
+  let world: World;
+  before(async () => {
+    world = await startWorld();
+    await world.bus.jetstream.jetstream().publish("blob.crawl.a.=.head", new Uint8Array(900_000));
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  it("divides a share of the disk that is free or stores streams", async () => {
+    const { storage } = await world.bus.jetstream.getAccountInfo();
+    expect(storage).to.be.above(900_000);
+    const sizes = await storeSizesOn(world.bus, UNSET, { freeBytes: 100 * GIB });
+    expect(sizes).to.deep.equal(storeSizes(Math.floor((100 * GIB + storage) * STORE_DISK_SHARE)));
+    const grown = await storeSizesOn(world.bus, UNSET, { freeBytes: 200 * GIB });
+    expect(grown.packs).to.be.above(1.9 * sizes.packs);
+  });
+
+  it("divides the bytes of the setting, with or without a disk", async () => {
+    const set = { storeBytes: 50 * GIB, storeSizes: { agents: 20 * GIB } };
+    for (const disk of [undefined, { freeBytes: 100 * GIB }]) {
+      const sizes = await storeSizesOn(world.bus, set, disk);
+      expect(sizes).to.deep.equal(storeSizes(50 * GIB, { agents: 20 * GIB }));
+    }
+    expect(await storeSizesOn(world.bus, UNSET, undefined)).to.deep.equal(storeSizes());
+  });
+});
