@@ -40,6 +40,7 @@ import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
 import { RENDER_JOBS_STORE, STREAMS } from "../schemas/subjects.ts";
 import { agentLimitsOn, gitBytesOn } from "./account-limits.ts";
+import { ActorHosts } from "./actor-hosts.ts";
 import { operationsOn, requestTraces } from "./operations-on-bus.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
 import { version } from "./version.ts";
@@ -105,6 +106,7 @@ export async function startGatewayRole(
   );
   const { repositories, close } = openRepositories({ ...git.parts, publicUrl, now: clock.now });
   const secrets = await openSecretBox(config);
+  const hosts = ActorHosts.watch({ bus, clock, logger, signal });
   const gateway = await startGateway({
     actors,
     blobs,
@@ -135,7 +137,7 @@ export async function startGatewayRole(
     logger,
     registry,
     signal,
-    missing: () => (bus.isMissing ? ["the bus"] : missing()),
+    missing: () => (bus.isMissing ? ["the bus"] : [...hosts.missing, ...missing()]),
     isDiskFull: () => disk?.shortage !== undefined,
   });
   const service = countService(bus, gateway);

@@ -11,7 +11,6 @@ import {
   WireStorage,
   WireWholeDeadLetter,
 } from "../../schemas/http/operations.ts";
-import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { INSTALLATION_TAG } from "../http/installation-tag.ts";
 import { defineRoute, type Route, type RouteRequest } from "../http/route.ts";
 import type { DeadLetter, DeadLetters, Operations } from "./operations.ts";
@@ -132,10 +131,10 @@ function listQueues(operations: Operations) {
     const { lanes, mail, deadLetters } = await operations.queues();
     return {
       result: {
-        lanes: lanes.map(({ kind, lane, waiting, running, oldestAt }) => ({
+        lanes: lanes.map(({ kind, lane, waiting, running, isFull, oldestAt }) => ({
           ...{ kind, lane, waiting, running },
           oldest_on: timeOrNull(oldestAt),
-          is_full: waiting + running >= LANE_TASKS_MAX,
+          is_full: isFull,
         })),
         mail_waiting: mail,
         dead_letters: deadLetters,

@@ -46,6 +46,8 @@ interface Lane {
   lane: string;
   waiting: number;
   running: number;
+  /** True if a further task is refused; in a lane that serves its keys in turn, a further task of one of the keys. */
+  isFull: boolean;
   oldestAt: Date | undefined;
 }
 

@@ -1,4 +1,6 @@
 import { expect } from "chai";
+import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
+import { readQueues } from "../queues/queues.ts";
 import { startWorld } from "../testing/actor-world.ts";
 import { trunkline } from "../testing/command-line.ts";
 import { echo } from "../testing/echo.ts";
@@ -35,6 +37,29 @@ describe("admin tasks", function () {
     expect(slow).to.match(/^echo\.slow +0 +0 +-$/);
     held.resolve();
     for (const run of said) for await (const _ of (await run).chunks);
+  });
+
+  it("says that a lane is full when one of its queues is, and not when all together hold as much", async () => {
+    await using world = await startWorld({ tasks: [echo] });
+    const jetstream = world.bus.jetstream.jetstream();
+    const publish = (subject: string, count: number) =>
+      Promise.all(Array.from({ length: count }, () => jetstream.publish(subject, "{}")));
+    // In a lane that serves its keys in turn, each key has a subject and its own limit.
+    const half = LANE_TASKS_MAX / 2;
+    await publish("task.turns.lane.a", half);
+    await publish("task.turns.lane.b", half);
+    await publish("task.echo.fast", half);
+    await publish("task.echo.fast", half - 1);
+    const isFull = async () =>
+      Object.fromEntries(
+        (await readQueues(world.bus)).lanes.map((one) => [`${one.kind}.${one.lane}`, one.isFull]),
+      );
+    expect(await isFull()).to.deep.include({ "turns.lane": false, "echo.fast": false });
+    await publish("task.turns.lane.b", half);
+    await publish("task.echo.fast", 1);
+    expect(await isFull()).to.deep.include({ "turns.lane": true, "echo.fast": true });
+    const { stdout } = await trunkline(["admin", "tasks"], world.url);
+    expect(stdout).to.match(/^turns\.lane .* full$/m);
   });
 
   it("says that there are no lanes where no worker kind is declared", async () => {

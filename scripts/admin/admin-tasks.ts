@@ -2,8 +2,6 @@
  * `trunkline admin tasks`: shows the numbers of waiting and running tasks of each lane, and the age of its oldest
  * task.
  */
-
-import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { type Lane, readQueues } from "../queues/queues.ts";
 import { age } from "./age.ts";
 import { table } from "./table.ts";
@@ -21,7 +19,7 @@ export async function adminTasks(
   else console.log(table(["LANE", "WAITING", "RUNNING", "OLDEST"], lanes.map(rowOf)));
 }
 
-function rowOf({ kind, lane, waiting, running, oldestAt }: Lane) {
-  const full = waiting + running >= LANE_TASKS_MAX ? "  full" : "";
+function rowOf({ kind, lane, waiting, running, isFull, oldestAt }: Lane) {
+  const full = isFull ? "  full" : "";
   return [`${kind}.${lane}`, waiting, running, `${oldestAt ? age(oldestAt) : "-"}${full}`];
 }

@@ -121,6 +121,8 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
     ["gateway", "publish", "live.account.a"],
     ["gateway", "subscribe", "shard.>"],
     ["gateway", "subscribe", "present.*"],
+    ["gateway", "publish", "$SYS.REQ.ACCOUNT.PING.CONNZ"],
+    ["browser", "publish", "$SYS.REQ.ACCOUNT.PING.CONNZ"],
     ["gateway", "subscribe", STATE.all],
     ["gateway", "subscribe", "queued.render.*"],
   ],

@@ -5,6 +5,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, NO_MESSAGE_FOUND } from "../../actors/runtime/bus/bus.ts";
+import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { allMail, laneOf, type MailSubjects, splitNames } from "../../schemas/split-streams.ts";
 import { STREAMS } from "../../schemas/subjects.ts";
 import { missingRight } from "./missing-right.ts";
@@ -37,6 +38,8 @@ export interface Lane {
   /** Tasks that no worker has taken. */
   waiting: number;
   running: number;
+  /** True if a further task is refused; in a lane that serves its keys in turn, a further task of one of the keys. */
+  isFull: boolean;
   /** When the oldest waiting or running task was sent. Undefined if there are no tasks or if it is unknown. */
   oldestAt: Date | undefined;
 }
@@ -98,7 +101,7 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
   const find = (subject: string) => {
     const [, kind = "", lane = "", ...key] = subject.split(".");
     const found = lanes.get(`${kind}.${lane}`) ?? {
-      ...{ kind, lane, waiting: 0, running: 0, oldestAt: undefined },
+      ...{ kind, lane, waiting: 0, running: 0, isFull: false, oldestAt: undefined },
       subjects: new Set<string>(),
     };
     lanes.set(`${kind}.${lane}`, found);
@@ -114,13 +117,15 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
     for (const [subject, count] of Object.entries(state.subjects ?? {})) {
       const { found, filter } = find(subject);
       found.waiting += count;
+      // Each subject has this limit of its own, and its messages are the waiting and the running tasks.
+      if (count >= LANE_TASKS_MAX) found.isFull = true;
       found.subjects.add(filter);
     }
   }
   return await Promise.all(
     [...lanes.values()]
       .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
-      .map(async ({ subjects, waiting: all, running, kind, lane }) => {
+      .map(async ({ subjects, waiting: all, running, kind, lane, isFull }) => {
         const read = readsTasks ? [...subjects] : [];
         const sent = await Promise.all(
           read.map((subject) => firstSentAt(bus, { kind, lane }, subject)),
@@ -128,7 +133,7 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
         const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
         const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
         // `running` may exceed `all`, because a task may have ended between the two readings.
-        return { kind, lane, waiting: Math.max(0, all - running), running, oldestAt };
+        return { kind, lane, waiting: Math.max(0, all - running), running, isFull, oldestAt };
       }),
   );
 }

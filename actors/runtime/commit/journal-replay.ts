@@ -2,6 +2,7 @@
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { type Write, writeInBatches } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
+import { readOnward } from "../bus/read-onward.ts";
 import type { Epoch, Source } from "../placement/epoch.ts";
 import { isForgotten } from "../state/stored-actor.ts";
 import { StoredSeal, sealChain } from "./chain.ts";
@@ -106,7 +107,7 @@ export class JournalReplay {
 const keyOf = (shard: number, epoch: Source["epoch"]) => `${shard}/${epoch}`;
 
 /**
- * Reads a journal from the stream's leader up to its seal, its end, or the sequence `until`. The last commit names
+ * Reads a journal from the stream up to its seal, its end, or the sequence `until`. The last commit names
  * the first message whose changes may be missing in their keys. The stream keeps all messages from there on. Earlier
  * messages may disappear, even between two reads.
  */
@@ -122,10 +123,9 @@ async function readJournal(
   const commits: { sequence: number; entries: [key: string, puts: Puts][] }[] = [];
   let needed = from;
   let isSealed = false;
-  let message = await bus.readNextOfLeader(journalStream, filter, from);
-  for (; message; message = await bus.readNextOfLeader(journalStream, filter, message.seq + 1)) {
+  for await (const message of readOnward(bus, journalStream, filter, from)) {
     if (message.seq > until) break;
-    const stored: unknown = message.json();
+    const stored: unknown = JSON.parse(message.string());
     isSealed = StoredSeal.safeParse(stored).success;
     if (isSealed) break;
     const commit = StoredCommit.parse(stored);

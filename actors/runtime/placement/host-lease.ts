@@ -28,13 +28,13 @@ const LEASE_START_TRIES_MAX = 40;
  * The host trusts its lease for reads only until this long before the end, because clocks of two machines drift and
  * timers run late.
  */
-const LEASE_MARGIN_MS = 500;
+export const LEASE_MARGIN_MS = 500;
 /**
  * A host trusts its lease for at most this time after a renewal, and then confirms it before a read. An older lease
  * may be ended by others: the server closes the connection of a silent client after 4 s or more (see `HostPresence`),
  * and hosts of earlier versions take a lease that is not renewed for 4 s for a ghost.
  */
-const LEASE_TRUSTED_MS_MAX = 4_000;
+export const LEASE_TRUSTED_MS_MAX = 4_000;
 
 export const Lease = z.object({
   /** The host gives its shards away and takes none. */
@@ -134,13 +134,27 @@ export class HostLease {
         if (tries >= LEASE_START_TRIES_MAX) throw error;
         logger.warn({ err: error, tries }, "lease not taken, will try again");
         await clock.wait(LEASE_RENEW_MS);
-        // Takes a new name, because the failed write may still be stored. Nobody owns a shard under the old name. The
-        // next write ends the old member, so that no host gives it shards. The old lease expires by itself.
-        this.#rename(this.#held.id);
+        await this.#learnFate();
       }
     }
     this.#parts.logger.info({ host: this.id }, "lease taken");
     void this.#renewForever();
+  }
+
+  /**
+   * Reads whether a first write without an answer is stored. The host keeps its name unless this lease has ended
+   * already, because another name would leave a member to which others give shards.
+   */
+  async #learnFate(): Promise<void> {
+    const { store, logger } = this.#parts;
+    const held = this.#held;
+    try {
+      const { sequence, text } = await store.read(store.subjects.lease(held.id));
+      if (text === undefined && sequence > 0) this.#rename(held.id);
+      else held.revision = sequence;
+    } catch (error) {
+      logger.debug({ err: error, host: held.id }, "lease not read, will try again");
+    }
   }
 
   /** Announces to the other hosts that this host leaves. The host still renews its lease. */

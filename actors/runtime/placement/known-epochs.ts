@@ -49,7 +49,10 @@ export class KnownEpochs {
     const sequence = await writeAtomically(bus, [
       { subject, payload, expect: { sequence: expected } },
     ]);
-    this.#epochs.set(shard, { ...epoch, sequence });
+    // The news of a later epoch, by which another host took the shard, may come before the answer to this write.
+    if ((this.#epochs.get(shard)?.sequence ?? 0) < sequence) {
+      this.#epochs.set(shard, { ...epoch, sequence });
+    }
     return sequence;
   }
 

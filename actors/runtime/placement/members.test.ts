@@ -73,18 +73,6 @@ describe("Members", () => {
     expect(members.after("b")).to.deep.equal(["d", "a"]);
   });
 
-  it("nextAt() names the next member at a server", () => {
-    const members = new Members(SHARDS);
-    members.add("a", { ...stays, server: "here" });
-    members.add("b", { ...stays, server: "there" });
-    members.add("c", { ...stays, server: "here" });
-    expect(members.nextAt("here", "a")).to.equal("c");
-    expect(members.nextAt("here", "c")).to.equal("a");
-    expect(members.nextAt("there", "a")).to.equal("b");
-    expect(members.nextAt("there", "b")).to.equal(undefined);
-    expect(members.nextAt("elsewhere", "a")).to.equal(undefined);
-  });
-
   it("retain() removes all members that it does not name, but not this host", () => {
     const members = new Members(SHARDS);
     for (const host of ["a", "b", "own"]) members.add(host, stays);

@@ -73,9 +73,4 @@ export class Members {
     const next = others.findIndex((one) => one > host);
     return next <= 0 ? others : [...others.slice(next), ...others.slice(0, next)];
   }
-
-  /** Returns the first member of `after(host)` that is connected to this server. */
-  nextAt(server: string, host: string): string | undefined {
-    return this.after(host).find((one) => this.#hosts.get(one)?.server === server);
-  }
 }

@@ -82,6 +82,38 @@ describe("Placement", function () {
     }
   });
 
+  it("stop() gives its shards away although late news says that it stays", async () => {
+    await using world = await startWorld({ definitions: [counterActor] });
+    const first = await world.host({ name: "a" });
+    const second = await world.host({ name: "b" });
+    await until("both are at rest", () => {
+      return first.placement.openShards + second.placement.openShards === SHARDS;
+    });
+    const member = world.subjects.member(first.placement.hostId);
+    const stays = await world.bus.readLast(world.subjects.stream, member);
+    const { request } = Bus.prototype;
+    const gate = Promise.withResolvers<void>();
+    Bus.prototype.request = async function (this: Bus, subject, payload, ...rest) {
+      if (String(payload).startsWith('{"owner":null')) await gate.promise;
+      return request.call(this, subject, payload, ...rest);
+    };
+    try {
+      const left = first.stop();
+      await until("others know that it leaves", async () => {
+        const last = await world.bus.readLast(world.subjects.stream, member);
+        return last?.json<{ leaving: boolean }>().leaving === true;
+      });
+      await world.bus.jetstream.jetstream().publish(member, stays?.string() ?? "");
+      await until("a renewal passes", renewalOf(world, second.placement.hostId));
+      gate.resolve();
+      await left;
+      await until("the other has every shard", () => second.placement.openShards === SHARDS);
+    } finally {
+      gate.resolve();
+      Bus.prototype.request = request;
+    }
+  });
+
   it("start() knows all epochs before other hosts hear of it", async () => {
     await using world = await startWorld({ definitions: [counterActor] });
     await world.host({ name: "a" });

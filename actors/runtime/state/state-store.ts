@@ -6,8 +6,8 @@ import { type MsgHdrs, RequestError, TimeoutError } from "@nats-io/transport-nod
 import { mailOf, mailTo } from "../../../schemas/split-streams.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
+import { type DirectMessage, readDirect } from "../bus/read-direct.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
-import { type LastMessage, readLastOfEach } from "../bus/read-last-of-each.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { StoredRow } from "../kinds/rows-view.ts";
 import {
@@ -123,9 +123,10 @@ export class StateStore {
    * Returns undefined if a consumer must read the rows: they do not fit in one answer, or the request failed, for
    * example because this user of the bus lacks a permission that this release needs.
    */
-  async #readFew(filter: string): Promise<LastMessage[] | undefined> {
+  async #readFew(filter: string): Promise<DirectMessage[] | undefined> {
     try {
-      return await readLastOfEach(this.#bus, this.subjects.stream, filter);
+      const answer = await readDirect(this.#bus, this.subjects.stream, { multi_last: [filter] });
+      return answer?.pending === 0 ? answer.messages : undefined;
     } catch (error) {
       if (error instanceof RequestError || error instanceof TimeoutError) return undefined;
       throw error;

@@ -87,6 +87,6 @@ export class SocketReader {
     this.#waitingBytes = 0;
     // A client that still reads gets this close frame after the bytes that its connection has buffered. A client that
     // reads nothing is disconnected soon after.
-    this.#socket.close(TOO_SLOW, "Too slow: as much waits as may");
+    this.#socket.close(TOO_SLOW, "Too slow: the client does not read its messages in time");
   }
 }

@@ -7,11 +7,13 @@ import { checkDisk } from "./disk.ts";
 import { checkDescriptors, checkKernel } from "./kernel.ts";
 import { checkDns, checkEgress } from "./network.ts";
 import { checkBrowser, checkGit } from "./programs.ts";
+import { checkSecretsKey } from "./secrets-key.ts";
 import { checkStreams } from "./streams.ts";
 
 export const CHECKS: readonly Check[] = [
   { name: "bus", timeMs: 10_000, late: "failure", run: checkBus },
   { name: "streams", timeMs: 15_000, late: "warning", run: checkStreams },
+  { name: "secrets", timeMs: 20_000, late: "warning", run: checkSecretsKey },
   { name: "clock", timeMs: 10_000, late: "warning", run: checkClock },
   { name: "disk", timeMs: 15_000, late: "failure", run: checkDisk },
   { name: "dns", timeMs: 10_000, late: "warning", run: checkDns },

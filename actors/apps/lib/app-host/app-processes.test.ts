@@ -61,7 +61,7 @@ describe("processes of apps", function () {
       expect((await refusalOf(processes.of(app))).code).to.equal("app_broken");
       tookMs.push(performance.now() - since);
     }
-    expect(tookMs.at(-1)).to.be.greaterThan(APP_RESTART_MS * 2 ** (TRIES - 2) * 0.9);
+    expect(tookMs.at(-1)).to.be.greaterThan(APP_RESTART_MS * 2 ** (TRIES - 3) * 0.9);
   });
 
   it("a process is used as long as its entry asks to wait, also when another takes its place", async () => {

@@ -2,17 +2,18 @@
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
 /**
- * Half of the first pause. An app starts again without a pause after its first crash, and after a pause of twice this
- * time after the second. Pauses double up to APP_RESTART_MS_MAX.
+ * The pause after the second crash in a row. After the first crash an app starts again without a pause. Later pauses
+ * double up to APP_RESTART_MS_MAX.
  */
-export const APP_RESTART_MS = 50;
-const APP_RESTART_MS_MAX = 5_000;
+export const APP_RESTART_MS = 100;
+export const APP_RESTART_MS_MAX = 5_000;
 /** An app counts as stable if no start or process failed for this time after the last pause. */
-const APP_STABLE_MS = 30_000;
+export const APP_STABLE_MS = 30_000;
 
 interface Restart {
   revision: number;
-  pauseMs: number;
+  /** How often it crashed or did not start, without a stable time between. */
+  failures: number;
   notBefore: number;
 }
 
@@ -34,8 +35,10 @@ export class RestartPauses {
     const now = this.#clock.monotonic();
     const before = this.#restarts.get(key);
     const isNew = before?.revision !== revision || now - before.notBefore > APP_STABLE_MS;
-    const pauseMs = isNew ? APP_RESTART_MS : Math.min(2 * before.pauseMs, APP_RESTART_MS_MAX);
-    this.#restarts.set(key, { revision, pauseMs, notBefore: now + (isNew ? 0 : pauseMs) });
+    const failures = isNew ? 1 : before.failures + 1;
+    const pauseMs =
+      failures === 1 ? 0 : Math.min(APP_RESTART_MS * 2 ** (failures - 2), APP_RESTART_MS_MAX);
+    this.#restarts.set(key, { revision, failures, notBefore: now + pauseMs });
   }
 
   /** Removes the records of apps that have been stable since their last restart. */

@@ -12,10 +12,25 @@ interface SecretKeys {
 
 const FILE = "secrets.key";
 
-export async function openSecretBox({ secretsKeys, dataDir }: SecretKeys): Promise<SecretBox> {
+export async function openSecretBox(keys: SecretKeys): Promise<SecretBox> {
+  const found = await findSecretBox(keys);
+  if (found) return found;
+  const path = join(keys.dataDir, FILE);
+  return boxOf(path, await make(keys.dataDir, path));
+}
+
+/** Opens the box, or returns undefined if there is no key yet. Creates nothing. */
+export async function findSecretBox({
+  secretsKeys,
+  dataDir,
+}: SecretKeys): Promise<SecretBox | undefined> {
   if (secretsKeys.length > 0) return new SecretBox(secretsKeys);
   const path = join(dataDir, FILE);
-  const text = (await readIfThere(path)) ?? (await make(dataDir, path));
+  const text = await readIfThere(path);
+  return text === undefined ? undefined : boxOf(path, text);
+}
+
+function boxOf(path: string, text: string): SecretBox {
   const keys = text.split(/[\s,]+/).filter((key) => key !== "");
   if (keys.length > 0 && keys.every(isSecretKey)) return new SecretBox(keys);
   const expected = "keys of 32 bytes in base64, the newest first";

@@ -170,13 +170,13 @@ describe("jsonTask", function () {
     const page = await stored('"markdown":"A lamp"');
     const waits: number[] = [];
     await sentBy(page, { missingKeys: 3, waits });
-    expect([waits, asked.length]).to.deep.equal([[1_000, 1_000, 1_000], 1]);
+    expect([waits, asked.length]).to.deep.equal([[500, 500, 500], 1]);
     const other = await stored('"markdown":"A lamp"');
     const failed = await sentBy(other, { missingKeys: 1_000, waits }).catch(
       (error: unknown) => error,
     );
     expect(failed).to.be.instanceOf(RequestKeyNotOpened);
-    expect([waits.length, asked.length]).to.deep.equal([3 + 61, 1]);
+    expect([waits.length, asked.length]).to.deep.equal([3 + 121, 1]);
   });
 
   it("makes Markdown if the record has only HTML", async () => {

@@ -8,7 +8,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import type { JsonExtractor, JsonQuestion } from "../../../rendering/lib/ai/json-extractor.ts";
 import type { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
-import { RequestKeyNotOpened } from "../../../rendering/lib/request-keys/request-keys.ts";
+import { untilKeyOpens } from "../../../rendering/lib/request-keys/request-keys.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
@@ -31,11 +31,6 @@ export interface JsonTaskParts {
   clock: Pick<Clock, "monotonic" | "wait">;
 }
 
-/** How long one attempt waits for a host of actors that opens the key of the request: longer than a restart takes. */
-const KEY_WAIT_MS = 60_000;
-/** Pause before the task requests the key again. */
-const KEY_PAUSE_MS = 1_000;
-
 type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
   request: Pick<CrawlRequest, "jsonOptions">;
 };
@@ -49,23 +44,6 @@ export function jsonTask({
   hold,
   clock,
 }: JsonTaskParts): Tasks["handlers"]["json"] {
-  /**
-   * Holds the job. Retries for KEY_WAIT_MS while no host of actors opens the key. Otherwise a restart of the only
-   * actor host would cost all attempts.
-   */
-  async function holdWithKey(job: JobName, signal: AbortSignal): Promise<JobOfTask> {
-    const giveUpAt = clock.monotonic() + KEY_WAIT_MS;
-    for (;;) {
-      try {
-        return await hold(job);
-      } catch (error) {
-        if (!(error instanceof RequestKeyNotOpened) || clock.monotonic() > giveUpAt) throw error;
-        await clock.wait(KEY_PAUSE_MS, signal);
-        signal.throwIfAborted();
-      }
-    }
-  }
-
   return async ({ account, job, index, url, blob }, context) => {
     const { attempt } = context;
     const name = `crawl.${job}.${index}.json`;
@@ -74,7 +52,7 @@ export function jsonTask({
     const earlier = await blobs.size(name);
     if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
 
-    const held = await holdWithKey({ account, job }, context.signal);
+    const held = await untilKeyOpens(clock, () => hold({ account, job }), context.signal);
     try {
       const ended = await held.ended().catch(retryTask);
       // The job has ended and needs no answer, and a call of a model costs money.

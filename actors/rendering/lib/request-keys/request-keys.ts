@@ -9,8 +9,13 @@ import {
 } from "../../../../schemas/rendering/request-key.ts";
 import { ask } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
+import type { Clock } from "../../../runtime/lib/clock.ts";
 
 const ANSWER_MS_MAX = 5_000;
+/** How long one attempt of a task waits for a host of actors that opens its key: longer than a restart takes. */
+export const KEY_WAIT_MS = 60_000;
+/** Pause before a task requests the key again. */
+export const KEY_PAUSE_MS = 500;
 
 /**
  * The key was not unsealed now. A later attempt may reach another process of the role `actors` that can unseal it.
@@ -41,5 +46,26 @@ export class RequestKeys {
     throw new NoRequestKey(
       "Cannot run job: no host of actors that answered has the key of its request",
     );
+  }
+}
+
+/**
+ * Calls `open`, and repeats it for KEY_WAIT_MS while no host of actors opens the key. Otherwise a restart of the only
+ * host, or a host that lacks a new key, would cost all attempts of a task.
+ */
+export async function untilKeyOpens<T>(
+  clock: Pick<Clock, "monotonic" | "wait">,
+  open: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  const giveUpAt = clock.monotonic() + KEY_WAIT_MS;
+  for (;;) {
+    try {
+      return await open();
+    } catch (error) {
+      if (!(error instanceof RequestKeyNotOpened) || clock.monotonic() > giveUpAt) throw error;
+      await clock.wait(KEY_PAUSE_MS, signal);
+      signal.throwIfAborted();
+    }
   }
 }

@@ -18,9 +18,14 @@ import { MemoryObjects } from "../../../../scripts/testing/memory-objects.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { systemClock } from "../../../runtime/lib/clock.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
-import { NoRequestKey } from "../../lib/request-keys/request-keys.ts";
+import {
+  KEY_PAUSE_MS,
+  KEY_WAIT_MS,
+  NoRequestKey,
+  RequestKeyNotOpened,
+} from "../../lib/request-keys/request-keys.ts";
 import { JOB_STORING_MS, JobTasks } from "./job-tasks.ts";
 
 const ACCOUNT = "a".repeat(32);
@@ -43,6 +48,8 @@ class Scene {
   /** Whether the stored request is encrypted; false for a job of an older version. */
   isSealed = true;
   openKey = () => KEY;
+  /** The pauses between requests for the key, which take no time here. */
+  readonly keyPauses: number[] = [];
   readonly #pieces: AsyncIterable<Uint8Array>;
   readonly #bytes: number | null;
 
@@ -67,7 +74,17 @@ class Scene {
         return this.openKey();
       },
     };
-    const shared = { objects: this.objects, requestKeys, clock: systemClock };
+    let skippedMs = 0;
+    const clock: Clock = {
+      ...systemClock,
+      monotonic: () => systemClock.monotonic() + skippedMs,
+      wait: async (ms, signal) => {
+        if (ms !== KEY_PAUSE_MS) return systemClock.wait(ms, signal);
+        skippedMs += ms;
+        this.keyPauses.push(ms);
+      },
+    };
+    const shared = { objects: this.objects, requestKeys, clock };
     const jobs = new JobTasks({ ...shared, handlers });
     const call = (async (_: unknown, key: string, message: string, input: { bytes?: number }) => {
       expect(key).to.equal(ACCOUNT);
@@ -203,6 +220,21 @@ describe("JobTasks", () => {
     scene.openKey = newRequestKey;
     expect(await scene.run().catch((error) => error.name)).to.equal("OperationError");
     expect(scene.signal).to.equal(undefined);
+  });
+
+  it("run() waits while no host of actors opens the key, and for a minute at most", async () => {
+    const scene = new Scene(pieces(1, 10), 10);
+    let missing = 3;
+    scene.openKey = () => {
+      if (missing-- > 0) throw new RequestKeyNotOpened("no actors answer");
+      return KEY;
+    };
+    expect((await scene.run()).send).to.have.length(1);
+    expect(scene.keyPauses).to.deep.equal([KEY_PAUSE_MS, KEY_PAUSE_MS, KEY_PAUSE_MS]);
+    missing = Number.POSITIVE_INFINITY;
+    const failed = await scene.run().catch((error: unknown) => error);
+    expect(failed).to.be.instanceOf(RequestKeyNotOpened);
+    expect(scene.keyPauses.length - 3).to.be.within(1, KEY_WAIT_MS / KEY_PAUSE_MS + 1);
   });
 });
 

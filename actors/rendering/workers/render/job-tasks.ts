@@ -25,7 +25,11 @@ import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { ObjectStore } from "../../../runtime/store/object-store.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { tryAgain } from "../../../runtime/workers/task-faults.ts";
-import { NoRequestKey, type RequestKeys } from "../../lib/request-keys/request-keys.ts";
+import {
+  NoRequestKey,
+  type RequestKeys,
+  untilKeyOpens,
+} from "../../lib/request-keys/request-keys.ts";
 import { failed } from "./render-tasks.ts";
 
 /**
@@ -116,14 +120,15 @@ export class JobTasks {
     if (!stored) throw new ActorError("not_found", "Cannot run job: its request is missing");
     const chunks = await Array.fromAsync(stored.chunks).catch(tryAgain);
     const bytes = Buffer.concat(chunks);
+    const { clock, requestKeys } = this.#parts;
+    const open = (sealed: string) =>
+      untilKeyOpens(clock, () => requestKeys.open({ account, job: id, sealed }), signal);
     const request =
       requestKey === undefined
         ? bytes
         : await decryptRequest(
             bytes,
-            await this.#parts.requestKeys
-              .open({ account, job: id, sealed: requestKey })
-              .catch((error) => throwAt(attempt, error)),
+            await open(requestKey).catch((error) => throwAt(attempt, error)),
           );
     const text = Buffer.from(request).toString();
     const { success, data } = requestOf(call).safeParse(JSON.parse(text));

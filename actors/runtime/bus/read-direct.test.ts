@@ -3,13 +3,13 @@ import { expect } from "chai";
 import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
 import { SecuredNats } from "../../../scripts/testing/secured-nats.ts";
 import { Bus } from "./bus.ts";
-import { readLastOfEach } from "./read-last-of-each.ts";
+import { readDirect } from "./read-direct.ts";
 
 const STREAM = "VALUES";
 /** nats-server's bound of one answer. */
 const MESSAGES_MAX = 1_024;
 
-describe("readLastOfEach()", function () {
+describe("readDirect()", function () {
   this.timeout(60_000);
   let server: TestNatsServer;
   let bus: Bus;
@@ -26,7 +26,10 @@ describe("readLastOfEach()", function () {
 
   const publish = (subject: string, text: string) =>
     bus.jetstream.jetstream().publish(subject, text);
-  const read = (filter: string) => readLastOfEach(bus, STREAM, filter);
+  const read = async (filter: string) => {
+    const answer = await readDirect(bus, STREAM, { multi_last: [filter] });
+    return answer?.pending === 0 ? answer.messages : undefined;
+  };
 
   it("reads the newest message of each subject, empty ones too, and no other", async () => {
     await publish("values.a.one", "old");
@@ -67,7 +70,9 @@ describe("readLastOfEach()", function () {
     await using stranger = new AsyncDisposableStack();
     const restricted = await Bus.connect({ ...nats.login("browser"), name: "test" });
     stranger.defer(() => restricted.close());
-    const error = await readLastOfEach(restricted, "KV_state-0", "any.>").catch((cause) => cause);
+    const error = await readDirect(restricted, "KV_state-0", { multi_last: ["any.>"] }).catch(
+      (cause) => cause,
+    );
     expect(error).to.be.instanceOf(RequestError);
   });
 });
