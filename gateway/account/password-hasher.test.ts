@@ -119,17 +119,33 @@ describe("PasswordHasher", function () {
     expect(workers).to.have.length(1);
   });
 
-  it("does not keep a process alive", async () => {
-    const code = `
-      import { PasswordHasher } from ${JSON.stringify(new URL("./password-hasher.ts", import.meta.url))};
-      const hasher = new PasswordHasher({ idleMs: 1_000_000 });
-      const cost = { N: 2, r: 1, p: 1 };
-      const work = { scheme: "scrypt", password: "a", salt: new Uint8Array(16), bytes: 32, cost };
-      console.log((await hasher.hash(work, "a")).length);`;
-    const run = promisify(execFile)(process.execPath, ["--input-type=module", "-e", code]);
-    expect((await run).stdout.trim()).to.equal("32");
+  it("does not raise the priority of a process that has a lower one", async () => {
+    expect(await nicenessOfThread(["nice", "-n", "19"])).to.equal("19");
+  });
+
+  it("has threads of low priority that do not keep a process alive", async () => {
+    expect(await nicenessOfThread([])).to.equal("10");
   });
 });
+
+/** Hashes in a process of its own. Resolves to the niceness of the thread when the process has ended. */
+async function nicenessOfThread(prefix: string[]): Promise<string> {
+  const hasher = JSON.stringify(new URL("./password-hasher.ts", import.meta.url));
+  const stat = JSON.stringify(new URL("../../scripts/testing/process-stat.ts", import.meta.url));
+  const code = `
+    import { readdirSync } from "node:fs";
+    import { PasswordHasher } from ${hasher};
+    import { processStat } from ${stat};
+    const hasher = new PasswordHasher({ idleMs: 1_000_000 });
+    const cost = { N: 2, r: 1, p: 1 };
+    const work = { scheme: "scrypt", password: "a", salt: new Uint8Array(16), bytes: 32, cost };
+    await hasher.hash(work, "a");
+    const threads = readdirSync("/proc/self/task").map((thread) => processStat("self", thread));
+    console.log(threads.find(({ name }) => name === "password").niceness);`;
+  const [program = "", ...parameters] = [...prefix, process.execPath, "--input-type=module", "-e"];
+  const { stdout } = await promisify(execFile)(program, [...parameters, code]);
+  return stdout.trim();
+}
 
 const failureOf = (work: Promise<unknown>) => work.catch((error: unknown) => error);
 

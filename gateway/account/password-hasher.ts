@@ -19,9 +19,9 @@ export const PASSWORD_HASHES_WAITING_MAX = 64;
 /** Limits the hashes of one source that run or wait, so that one source cannot occupy the queue. */
 export const PASSWORD_HASHES_PER_SOURCE_MAX = 16;
 /** Limits how long a hash waits for a thread. Only a machine with no idle processor time reaches it. */
-export const PASSWORD_WAIT_MS_MAX = 10_000;
+const PASSWORD_WAIT_MS_MAX = 10_000;
 /** A thread ends after this time without work. It occupies 25 MB, and its start takes 30 ms. */
-export const PASSWORD_THREAD_IDLE_MS = 5_000;
+const PASSWORD_THREAD_IDLE_MS = 5_000;
 /** Value of Retry-After when the queue is full: the time in which most of the queue is computed. */
 const RETRY_AFTER_S = 2;
 /** Limits how often a hash is computed if its thread ends. */
@@ -29,7 +29,7 @@ const TRIES_MAX = 2;
 /** Limits the JavaScript heap of a thread. The memory of a hash is outside of it. */
 const HEAP_MIB_MAX = 32;
 
-export interface PasswordHasherOptions {
+interface PasswordHasherOptions {
   waitMsMax?: number;
   idleMs?: number;
   startThread?: () => Worker;

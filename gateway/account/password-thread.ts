@@ -1,10 +1,10 @@
 /** A thread of PasswordHasher. It computes one hash at a time. */
 import { type Argon2Parameters, argon2Sync, type ScryptOptions, scryptSync } from "node:crypto";
-import { setPriority } from "node:os";
+import { getPriority, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 
 /** Priority of the thread, from 0 (normal) to 19. At 10 it yields to every other thread, but it is never starved. */
-export const PASSWORD_NICENESS = 10;
+const NICENESS = 10;
 
 /** One hash to compute, as the functions of node:crypto take it. */
 export type HashWork =
@@ -17,11 +17,20 @@ export type HashOutcome =
   | { kind: "failed"; reason: string };
 
 // On Linux a priority belongs to one thread. Elsewhere this call would slow down the whole process.
-if (process.platform === "linux") setPriority(PASSWORD_NICENESS);
+if (process.platform === "linux") yieldToOthers();
 
 parentPort?.on("message", (work: HashWork) => {
   parentPort?.postMessage(outcomeOf(work));
 });
+
+function yieldToOthers(): void {
+  try {
+    // The process may have a lower priority already, which an ordinary user cannot raise.
+    if (getPriority() < NICENESS) setPriority(NICENESS);
+  } catch {
+    // A sandbox may forbid the call. Passwords are then hashed with the priority of the process.
+  }
+}
 
 function outcomeOf(work: HashWork): HashOutcome {
   try {
