@@ -10,7 +10,7 @@ import {
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Express, Router } from "express";
 import type { Logger } from "pino";
-import { collectDefaultMetrics, Registry } from "prom-client";
+import { Registry } from "prom-client";
 import type { SecretBox } from "../actors/apps/lib/app-secrets/secret-box.ts";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
@@ -38,6 +38,7 @@ import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
 import { type SocketRoute, type SocketRouter, socketRouter } from "./http/socket-router.ts";
 import { upgradesThrough } from "./http/upgrade-requests.ts";
 import { TokenFinder } from "./oauth/tokens/token-finder.ts";
+import { collectProcessMetrics } from "./platform/metrics.ts";
 import type { Operations } from "./platform/operations.ts";
 import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
 import type { JobsParts } from "./rendering/jobs/start-job.ts";
@@ -127,7 +128,7 @@ function endConnections(
 /** Starts the gateway. Resolves when it accepts requests and the first account exists. */
 export async function startGateway(context: GatewayContext): Promise<RunningGateway> {
   const { config, logger, registry = new Registry(), missing = () => [] } = context;
-  collectDefaultMetrics({ register: registry });
+  collectProcessMetrics(registry);
   let started = false;
   let isLeaving = false;
   const counts = new RequestCounts();

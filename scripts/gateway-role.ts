@@ -123,10 +123,7 @@ export async function startGatewayRole(
       limits: await agentLimitsOn({ bus, logger, config }),
       answerOn: (...question) => answerOn({ bus, logger }, ...question),
       answerBelow: (name, answer) => bus.answerBelow(name, answer),
-      streams: {
-        read: (rest, signal) => readAnswerStream({ bus, clock }, rest, signal),
-        leave: (rest) => leaveAnswerStream(bus, rest),
-      },
+      streams: answerStreams(bus),
       onReconnect: (listener) => bus.onReconnect(listener),
     },
     devtools: devtoolsOn(bus),
@@ -156,6 +153,11 @@ export async function startGatewayRole(
     },
   };
 }
+
+const answerStreams = (bus: Bus): StreamReader => ({
+  read: (rest, signal) => readAnswerStream({ bus, clock }, rest, signal),
+  leave: (rest) => leaveAnswerStream(bus, rest),
+});
 
 /** Creates counters for the tasks of this role's workers, and exposes the counts as metrics. */
 function taskCounts(registry: Registry): ServiceCounts {

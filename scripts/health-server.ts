@@ -6,13 +6,13 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import express, { type Router } from "express";
 import type { Logger } from "pino";
-import { collectDefaultMetrics, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import { listen } from "../gateway/http/listen.ts";
 import { handleError } from "../gateway/http/middleware/handle-error.ts";
 import { notFound } from "../gateway/http/middleware/not-found.ts";
 import { requestId } from "../gateway/http/middleware/request-id.ts";
 import { healthRouter } from "../gateway/platform/health.ts";
-import { metricsRouter } from "../gateway/platform/metrics.ts";
+import { collectProcessMetrics, metricsRouter } from "../gateway/platform/metrics.ts";
 import type { MetricsToken } from "../gateway/platform/metrics-token.ts";
 
 interface MetricsServerParts {
@@ -43,7 +43,7 @@ interface HealthServer {
  */
 export function startHealthServer(parts: HealthServerParts): Promise<HealthServer> {
   const { registry, missing, metricsToken, hasMetrics = true } = parts;
-  collectDefaultMetrics({ register: registry });
+  collectProcessMetrics(registry);
   const metrics = hasMetrics ? [metricsRouter(registry, metricsToken)] : [];
   return startServer({ ...parts, setting: "TRUNKLINE_PORT" }, [healthRouter(missing), ...metrics]);
 }

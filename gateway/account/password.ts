@@ -1,36 +1,21 @@
 /** Hashes passwords with argon2id (RFC 9106). The stored text contains cost, salt and hash. */
-import {
-  type Argon2Parameters,
-  argon2,
-  randomBytes,
-  type ScryptOptions,
-  scrypt,
-  timingSafeEqual,
-} from "node:crypto";
-import { promisify } from "node:util";
-import { ActorError } from "../../schemas/errors.ts";
-
-/**
- * Limits how many passwords are hashed at the same time, and how many wait. Each hash takes 19 MiB and 0.1 s of a
- * core.
- */
-export const PASSWORD_HASHES_AT_ONCE = 4;
-export const PASSWORD_HASHES_WAITING_MAX = 64;
-
-const deriveArgon2 = promisify<"argon2id", Argon2Parameters, NonSharedBuffer>(argon2);
-const deriveScrypt = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { PasswordHasher } from "./password-hasher.ts";
 
 /** The cost that OWASP recommends: 19 MiB, two passes, one thread. */
 const COST = { memory: 19_456, passes: 2, parallelism: 1 };
 const HASH_BYTES = 32;
 const ARGON2 = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/;
 
+const hasher = new PasswordHasher();
+
 /**
  * Returns the hash as a PHC string, which contains the cost. So old hashes stay readable after a change of the cost.
+ * The source is the network, browser or session that sent the password. The hashes of one source are limited.
  */
-export async function hashPassword(password: string): Promise<string> {
+export async function hashPassword(password: string, source: string): Promise<string> {
   const salt = randomBytes(16);
-  const hash = await argon2Of(password, salt, COST);
+  const hash = await argon2Of({ password, salt, source }, COST);
   const { memory, passes, parallelism } = COST;
   const cost = `m=${memory},t=${passes},p=${parallelism}`;
   return `$argon2id$v=19$${cost}$${unpadded(salt)}$${unpadded(hash)}`;
@@ -42,15 +27,20 @@ export function isDated(stored: string): boolean {
   return !stored.startsWith(`$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$`);
 }
 
-export async function passwordMatches(password: string, stored: string): Promise<boolean> {
+/** Returns whether a password has the stored hash. For the source see hashPassword(). */
+export async function passwordMatches(
+  password: string,
+  stored: string,
+  source: string,
+): Promise<boolean> {
   const [, memory, passes, parallelism, salt = "", hash = ""] = ARGON2.exec(stored) ?? [];
-  if (memory === undefined) return scryptMatches(password, stored);
+  if (memory === undefined) return scryptMatches(password, stored, source);
   const cost = {
     memory: Number(memory),
     passes: Number(passes),
     parallelism: Number(parallelism),
   };
-  const actual = await argon2Of(password, Buffer.from(salt, "base64"), cost);
+  const actual = await argon2Of({ password, salt: Buffer.from(salt, "base64"), source }, cost);
   return timingSafeEqual(actual, Buffer.from(hash, "base64"));
 }
 
@@ -58,50 +48,37 @@ export async function passwordMatches(password: string, stored: string): Promise
  * Hashes the password for no user and resolves to false. This takes as long as a real check, so that the time does
  * not reveal that an e-mail address is unknown.
  */
-export async function matchNoPassword(password: string): Promise<false> {
-  await argon2Of(password, randomBytes(16), COST);
+export async function matchNoPassword(password: string, source: string): Promise<false> {
+  await argon2Of({ password, salt: randomBytes(16), source }, COST);
   return false;
 }
 
 /** Checks a password against a hash of the first release: `scrypt$<N>$<r>$<p>$<salt>$<hash>`. */
-async function scryptMatches(password: string, stored: string): Promise<boolean> {
+async function scryptMatches(password: string, stored: string, source: string): Promise<boolean> {
   const [scheme, N, r, p, salt = "", hash = ""] = stored.split("$");
   if (scheme !== "scrypt") throw new Error(`Cannot check password: its scheme is "${scheme}"`);
-  const cost = { N: Number(N), r: Number(r), p: Number(p) };
-  const options = { ...cost, maxmem: 256 * cost.N * cost.r };
-  const bytes = Buffer.from(salt, "base64url");
-  const actual = await slots.run(() => deriveScrypt(normal(password), bytes, HASH_BYTES, options));
+  const numbers = { N: Number(N), r: Number(r), p: Number(p) };
+  const work = {
+    scheme: "scrypt",
+    password: normal(password),
+    salt: Buffer.from(salt, "base64url"),
+    bytes: HASH_BYTES,
+    cost: { ...numbers, maxmem: 256 * numbers.N * numbers.r },
+  } as const;
+  const actual = await hasher.hash(work, source);
   return timingSafeEqual(actual, Buffer.from(hash, "base64url"));
 }
 
-function argon2Of(password: string, nonce: Buffer, cost: typeof COST): Promise<Buffer> {
-  const parameters = { ...cost, nonce, message: normal(password), tagLength: HASH_BYTES };
-  return slots.run(() => deriveArgon2("argon2id", parameters));
+function argon2Of(
+  { password, salt, source }: { password: string; salt: Buffer; source: string },
+  cost: typeof COST,
+): Promise<Uint8Array> {
+  const message = normal(password);
+  const parameters = { ...cost, nonce: salt, message, tagLength: HASH_BYTES };
+  return hasher.hash({ scheme: "argon2id", parameters }, source);
 }
 
 /** Different Unicode spellings of the same character must give the same password (RFC 8265 section 4.2.2). */
 const normal = (password: string) => password.normalize("NFC");
 
-const unpadded = (bytes: Buffer) => bytes.toString("base64").replace(/=+$/, "");
-
-/** Limits concurrent hashes: each takes memory and a core, and anybody can cause one. */
-class Slots {
-  #free = PASSWORD_HASHES_AT_ONCE;
-  readonly #waiting: (() => void)[] = [];
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free--;
-    else if (this.#waiting.length >= PASSWORD_HASHES_WAITING_MAX) {
-      throw new ActorError("busy", "Cannot check password: too many are checked now");
-    } else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free++;
-    }
-  }
-}
-
-const slots = new Slots();
+const unpadded = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64").replace(/=+$/, "");

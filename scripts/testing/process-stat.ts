@@ -10,6 +10,7 @@ const PARENT = 1;
 const USER_TIME = 11;
 const SYSTEM_TIME = 12;
 const SYSTEM_TIME_OF_ENDED = 14;
+const NICENESS = 16;
 const STARTED = 19;
 
 export interface ProcessStat {
@@ -18,6 +19,8 @@ export interface ProcessStat {
   /** One letter; `Z` is a process that has ended and waits to be collected. */
   state: string;
   parent: number;
+  /** 0 is the normal priority, 19 the lowest. */
+  niceness: number;
   /** When the process started, in ticks since the machine started. */
   started: string;
   /** Processor time of all threads so far, in steps of 10 ms. */
@@ -46,6 +49,7 @@ export function processStat(pid: number | string, thread?: string): ProcessStat 
     name: stat.slice(begin + 1, end),
     state: fields[STATE] ?? "",
     parent: Number(fields[PARENT]),
+    niceness: Number(fields[NICENESS]),
     started: fields[STARTED] ?? "",
     processorMs: msOf(SYSTEM_TIME),
     processorMsWithEnded: msOf(SYSTEM_TIME_OF_ENDED),

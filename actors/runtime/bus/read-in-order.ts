@@ -15,12 +15,18 @@ const CONSUMER_HEARTBEAT_MS = 1_000;
  * On a single server a consumer dies only with the connection, and the client detects a lost connection in other ways.
  * A host has 130 readers, and their heartbeats would be most of an idle instance's work.
  */
-const LONE_CONSUMER_HEARTBEAT_MS = 15_000;
+const LONE_CONSUMER_HEARTBEAT_MS = 30_000;
 /**
  * The server deletes a consumer after this time without a reader. Each host has two consumers a shard, so hosts that
  * are killed again and again would leave thousands. A reader whose consumer was deleted creates another one.
  */
 export const UNUSED_CONSUMER_MS_MAX = 30_000;
+/**
+ * How long a request for messages lasts. On a single server it is lost only with the connection. A consumer with a
+ * request is never unused.
+ */
+const PULL_MS = 30_000;
+const LONE_PULL_MS = 240_000;
 
 interface ReadOptions {
   stream: string;
@@ -84,9 +90,11 @@ async function* readOnce(
   }
   const { consumer, pending } = await begin().finally(leave);
   if (pauseMs > 0) await wait(pauseMs);
+  const isLone = isSingleServer(bus);
   const messages = await consumer.consume({
     max_messages: prefetch,
-    idle_heartbeat: isSingleServer(bus) ? LONE_CONSUMER_HEARTBEAT_MS : CONSUMER_HEARTBEAT_MS,
+    expires: isLone ? LONE_PULL_MS : PULL_MS,
+    idle_heartbeat: isLone ? LONE_CONSUMER_HEARTBEAT_MS : CONSUMER_HEARTBEAT_MS,
   });
   const silence = endWhenSilent(messages);
   let lost = false;

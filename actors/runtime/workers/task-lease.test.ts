@@ -7,6 +7,7 @@ import { TcpProxy } from "../../../scripts/testing/tcp-proxy.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
 import { TASK_HEARTBEAT_MS, TASK_SURE_MS, TaskLease } from "./task-lease.ts";
+import { IDLE_PULL_MS } from "./task-puller.ts";
 
 describe("TaskLease", function () {
   this.timeout(60_000);
@@ -73,6 +74,14 @@ describe("TaskLease", function () {
       expect(said).to.equal(beats);
     }
     expect(lease.lapsed.aborted).to.equal(false);
+    clock.skip(TASK_SURE_MS - 500);
+    expect(lease.isSure()).to.equal(true);
+  });
+
+  it("reports at once if its task came late in a long pull", async () => {
+    const lease = open(clock.monotonic() - IDLE_PULL_MS);
+    expect(said).to.equal(1);
+    await answered();
     clock.skip(TASK_SURE_MS - 500);
     expect(lease.isSure()).to.equal(true);
   });

@@ -46,6 +46,8 @@ export class TaskLease {
   /** Reports every TASK_HEARTBEAT_MS that the worker still runs the task, until the task is finished. */
   async keep(finished: AbortSignal): Promise<void> {
     void this.#watch(finished);
+    // A task of a long pull has less time left, so the first report cannot wait.
+    if (this.#sureUntil - this.#parts.clock.monotonic() < 2 * TASK_HEARTBEAT_MS) this.#say();
     while (!finished.aborted) {
       await this.#parts.clock.wait(TASK_HEARTBEAT_MS, finished);
       if (!finished.aborted) this.#say();

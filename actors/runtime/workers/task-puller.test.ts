@@ -1,3 +1,4 @@
+import { millis } from "@nats-io/transport-node";
 import { expect } from "chai";
 import pino from "pino";
 import { STREAMS, taskSubject } from "../../../schemas/subjects.ts";
@@ -5,28 +6,36 @@ import { startWorld, type World } from "../../../scripts/testing/actor-world.ts"
 import { echo } from "../../../scripts/testing/echo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { systemClock } from "../lib/clock.ts";
-import { LANE_PULL_TASKS_MAX, TASK_PULL_MS, TaskPuller } from "./task-puller.ts";
+import { Pull } from "./pull.ts";
+import { IDLE_PULL_MS, LANE_PULL_TASKS_MAX, TASK_PULL_MS, TaskPuller } from "./task-puller.ts";
 
 /** One task more than one pull requests. */
 const MANY = LANE_PULL_TASKS_MAX + 1;
 
 describe("TaskPuller", function () {
-  this.timeout(15_000);
+  this.timeout(30_000);
   let world: World;
   let stopping: AbortController;
   let puller: TaskPuller;
   /** How many tasks each request asked for. */
   let asked: number[];
+  /** How long each request may last. */
+  let waits: number[];
   let taken: ReturnType<TaskPuller["take"]>[];
   before(async () => {
     world = await startWorld({ tasks: [echo] });
     world.bus.connection.subscribe("$JS.API.CONSUMER.MSG.NEXT.>", {
-      callback: (_, msg) => void asked.push(msg.json<{ batch: number }>().batch),
+      callback: (_, msg) => {
+        const { batch, expires } = msg.json<{ batch: number; expires: number }>();
+        asked.push(batch);
+        waits.push(millis(expires));
+      },
     });
   });
   after(() => world[Symbol.asyncDispose]());
   beforeEach(() => {
     asked = [];
+    waits = [];
     taken = [];
     stopping = new AbortController();
     puller = new TaskPuller({
@@ -87,6 +96,56 @@ describe("TaskPuller", function () {
     expect(performance.now() - startedAt).to.be.above(0.9 * TASK_PULL_MS);
     await queue("late");
     expect(await textsTaken()).to.deep.equal(["late"]);
+  });
+
+  it("take() asks for longer when nothing came, and soon again after a task", async () => {
+    take(1);
+    await wereAsked(3);
+    expect(waits).to.deep.equal([TASK_PULL_MS, IDLE_PULL_MS, IDLE_PULL_MS]);
+    await queue("late");
+    expect(await textsTaken()).to.deep.equal(["late"]);
+    take(1);
+    await wereAsked(4);
+    expect(waits.at(-1)).to.equal(TASK_PULL_MS);
+  });
+
+  it("take() ends at a stop, before a long request would expire", async () => {
+    take(1);
+    await wereAsked(2);
+    expect(waits.at(-1)).to.equal(IDLE_PULL_MS);
+    let isOver = false;
+    const short = new Pull({
+      ...{ bus: world.bus, clock: systemClock, consumer: "echo-fast" },
+      ...{ count: 1, waitMs: TASK_PULL_MS, took: () => {} },
+      ended: () => {
+        isOver = true;
+      },
+    });
+    stopping.abort();
+    expect(await textsTaken()).to.deep.equal([undefined]);
+    expect(isOver).to.equal(false);
+    await short.cancel();
+    expect(isOver).to.equal(true);
+  });
+
+  it("take() goes on after the connection was lost during a long request", async () => {
+    take(1);
+    await wereAsked(2);
+    await world.bus.connection.reconnect();
+    await wereAsked(3);
+    await queue("after");
+    expect(await textsTaken()).to.deep.equal(["after"]);
+  });
+
+  it("take() goes on after the consumer was missing", async () => {
+    const { consumers } = world.bus.jetstream;
+    const { config } = await consumers.info(STREAMS.tasks, "echo-fast");
+    await consumers.delete(STREAMS.tasks, "echo-fast");
+    take(1);
+    await wereAsked(2);
+    await consumers.add(STREAMS.tasks, config);
+    await queue("after");
+    expect(await textsTaken()).to.deep.equal(["after"]);
   });
 
   it("take() hands out tasks of requests before the stop, and none after it", async () => {

@@ -1,15 +1,21 @@
 /** Pulls tasks of a lane for its idle slots, several in one request, and gives each task to one slot. */
-import type { Consumer } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
+import { isSingleServer } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
+import { Pull } from "./pull.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 
 /** Limits the tasks of one pull, however many slots are idle, because passing on a task takes only a millisecond. */
 export const LANE_PULL_TASKS_MAX = 4;
-/** How long one pull waits for a task. So a worker that stops waits at most this long for a pull without a task. */
+/** How long one pull waits for a task. In a cluster a pull can be lost with a server, and is then sent again soon. */
 export const TASK_PULL_MS = 1_000;
+/**
+ * On a single server, a pull waits this long after a pull without a task. An instance has 13 lanes, and their pulls are
+ * most of its work while it is idle. A worker relies on a task for TASK_SURE_MS after the pull, so two seconds are left.
+ */
+export const IDLE_PULL_MS = 3_000;
 
 export interface PulledTask {
   message: PulledMessage;
@@ -47,10 +53,19 @@ export class TaskPuller implements TaskSource {
   readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
   /** Number of tasks that were requested and have not arrived; never more than the idle slots. */
   #asked = 0;
-  #consumer: Promise<Consumer> | undefined;
+  #waitMs = TASK_PULL_MS;
+  readonly #pulls = new Set<Pull>();
 
   constructor(parts: TaskPullerParts) {
     this.#parts = parts;
+    const { bus, stopping } = parts;
+    // A server that was away may have lost the pulls.
+    const forget = bus.onReconnect(() => this.#restart());
+    const stop = () => {
+      forget();
+      this.#stop();
+    };
+    stopping.addEventListener("abort", stop, { once: true });
   }
 
   take(): Promise<PulledTask | undefined> {
@@ -67,39 +82,61 @@ export class TaskPuller implements TaskSource {
       while (this.#idle.length > this.#asked) this.#idle.pop()?.(undefined);
       return;
     }
+    // A pull would be lost. The next connection pulls again.
+    if (this.#parts.bus.isAway) return;
     const wanted = Math.min(this.#idle.length, LANE_PULL_TASKS_MAX);
     // Does not pull for each task that arrives, so that a lane with many idle slots pulls less often than tasks
     // arrive.
-    if (this.#asked < wanted / 2) void this.#pull(wanted - this.#asked);
+    if (this.#asked < wanted / 2) this.#pull(wanted - this.#asked);
   }
 
-  async #pull(count: number): Promise<void> {
-    const { clock, logger, consumer: name, stopping } = this.#parts;
-    let missing = count;
+  #pull(count: number): void {
+    const { bus, clock, consumer } = this.#parts;
+    const pulledAt = clock.monotonic();
     this.#asked += count;
-    try {
-      this.#consumer ??= this.#find();
-      const consumer = await this.#consumer;
-      const pulledAt = clock.monotonic();
-      // Limits the wait of the pull, so that a worker that stops does not wait long for it.
-      const options = { max_messages: count, expires: TASK_PULL_MS, bind: true };
-      for await (const message of await consumer.fetch(options)) {
-        missing -= 1;
+    const pull: Pull = new Pull({
+      bus,
+      clock,
+      consumer,
+      count,
+      waitMs: this.#waitMs,
+      took: (message) => {
         this.#asked -= 1;
+        this.#waitMs = TASK_PULL_MS;
         this.#idle.shift()?.({ message, pulledAt });
         this.#ask();
-      }
-    } catch (error) {
-      this.#consumer = undefined;
-      logger.warn({ err: error, consumer: name }, "tasks not pulled, will try again");
+      },
+      ended: (missing, error) => {
+        this.#pulls.delete(pull);
+        const isIdle = missing === count && error === undefined;
+        if (isIdle && isSingleServer(bus)) this.#waitMs = IDLE_PULL_MS;
+        void this.#askAgain(missing, error);
+      },
+    });
+    this.#pulls.add(pull);
+  }
+
+  async #askAgain(missing: number, error: Error | undefined): Promise<void> {
+    const { clock, logger, consumer, stopping } = this.#parts;
+    if (error) {
+      logger.warn({ err: error, consumer }, "tasks not pulled, will try again");
       await clock.wait(READER_RETRY_MS, stopping);
     }
     this.#asked -= missing;
     this.#ask();
   }
 
-  #find(): Promise<Consumer> {
-    const { bus, stream, consumer } = this.#parts;
-    return bus.jetstream.jetstream().consumers.get(stream, consumer);
+  #restart(): void {
+    for (const pull of this.#pulls) void pull.cancel();
+    this.#ask();
+  }
+
+  /**
+   * Cancels the long pulls. A task that the server sends in the same moment may be lost until its acknowledgement is
+   * due. That is possible only in a lane without tasks for some time: other pulls are short, and end by themselves.
+   */
+  #stop(): void {
+    for (const pull of this.#pulls) if (pull.waitMs > TASK_PULL_MS) void pull.cancel();
+    this.#ask();
   }
 }

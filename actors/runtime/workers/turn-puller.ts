@@ -14,7 +14,8 @@ import {
 import { laneOf } from "../../../schemas/split-streams.ts";
 import { keyOfTurn, queuedSubject, turnConsumer } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { Clock } from "../lib/clock.ts";
+import { isSingleServer } from "../bus/read-in-order.ts";
+import { type Clock, OVER } from "../lib/clock.ts";
 import { pulledMessage } from "./pulled-message.ts";
 import type { PulledTask, TaskSource } from "./task-puller.ts";
 import { TaskTurns, type TurnLimits } from "./task-turns.ts";
@@ -23,6 +24,11 @@ import { TaskTurns, type TurnLimits } from "./task-turns.ts";
  * Interval at which a worker looks for queues of which it was not notified, such as the queues of a worker that died.
  */
 const TURN_LOOK_MS = 1_000;
+/**
+ * Additional pause on a single server while no queue has a task. A notification ends the pause, and the pause before
+ * a lost notification is found is longer: a notification is lost only with the connection of its sender.
+ */
+const TURN_REST_MS = 4_000;
 /**
  * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks:
  * after removals the server may count too few remaining messages for a consumer.
@@ -57,6 +63,8 @@ export class TurnPuller implements TaskSource {
   readonly #declared = new Map<string, number>();
   /** Number of pulls in progress; each pull occupies a place of its key. */
   #pulling = 0;
+  /** Ends the pause between two looks. */
+  #resting = new AbortController();
 
   constructor(parts: TurnPullerParts) {
     this.#parts = parts;
@@ -67,9 +75,12 @@ export class TurnPuller implements TaskSource {
         if (error) return;
         this.#turns.queued(message.string());
         this.#assign();
+        this.#resting.abort(OVER);
       },
     });
+    const forget = bus.onReconnect(() => this.#resting.abort(OVER));
     const stop = () => {
+      forget();
       subscription.unsubscribe();
       this.#assign();
     };
@@ -189,14 +200,19 @@ export class TurnPuller implements TaskSource {
     const { bus, clock, logger, kind, lane, stopping } = this.#parts;
     const { stream, turns } = laneOf(bus.layout, { kind, lane });
     while (!stopping.aborted) {
+      let isQuiet = false;
+      this.#resting = new AbortController();
+      const { signal } = this.#resting;
       try {
         const subjects = await bus.subjectsOf(stream, turns);
         for (const subject of subjects) this.#turns.queued(keyOfTurn(subject));
         this.#assign();
+        isQuiet = subjects.length === 0 && isSingleServer(bus);
       } catch (error) {
         logger.warn({ err: error, kind, lane }, "queues not read, will try again");
       }
       await clock.wait(TURN_LOOK_MS, stopping);
+      if (isQuiet) await clock.wait(TURN_REST_MS, AbortSignal.any([stopping, signal]));
     }
   }
 }

@@ -266,9 +266,16 @@ ${signIn}`,
 
 function refusalOf(error: unknown): Refused | undefined {
   if (error instanceof Refused) return error;
-  if (!(error instanceof ActorError) || !isPassing(error)) return undefined;
+  if (!(error instanceof ActorError)) return undefined;
+  const { retryAfterS } = error.details;
+  if (error.code === "queue_full") {
+    return new Refused(429, "Too many people sign in from where you are. Try again shortly.", {
+      retryAfterS,
+    });
+  }
+  if (!isPassing(error)) return undefined;
   const text = "We cannot do this at the moment. Try again shortly.";
-  return new Refused(503, text, { retryAfterS: error.details.retryAfterS });
+  return new Refused(503, text, { retryAfterS });
 }
 
 function aimFields({ uid, invitation, next }: Aim) {

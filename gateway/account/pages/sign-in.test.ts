@@ -10,6 +10,7 @@ import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { newPerson, type OAuthWorld, oauthWorld, Person } from "../../oauth/testing/oauth-world.ts";
 import { Refused } from "../../pages/refused.ts";
+import { PASSWORD_HASHES_PER_SOURCE_MAX } from "../password-hasher.ts";
 import { newSessionText, sessionAddress } from "./browser-cookies.ts";
 import { openSession } from "./open-session.ts";
 import {
@@ -76,6 +77,31 @@ describe("sign-in", function () {
     stranger.from = "203.0.113.9";
     await stranger.open("/login");
     expect((await stranger.signIn({ email, password })).url).to.contain("/console");
+  });
+
+  it("answers 429 if one network has many passwords checked, and lets others sign in meanwhile", async () => {
+    const { email, password } = await newPerson(world);
+    const crowd = await Promise.all(
+      Array.from({ length: 3 * PASSWORD_HASHES_PER_SOURCE_MAX }, async () => {
+        const one = new Person(world.urls[0] ?? "");
+        one.from = "198.51.100.9";
+        await one.open("/login");
+        return one;
+      }),
+    );
+    const stranger = new Person(world.urls[0] ?? "");
+    stranger.from = "203.0.113.10";
+    await stranger.open("/login");
+    const signingIn = crowd.map((one, index) =>
+      one.signIn({ email: `nobody-${index}@example.com`, password }),
+    );
+    expect((await stranger.signIn({ email, password })).url).to.contain("/console");
+    const answers = await Promise.all(signingIn);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).to.be.within(1, answers.length - PASSWORD_HASHES_PER_SOURCE_MAX);
+    expect(refused[0]?.headers.get("retry-after")).to.equal("2");
+    expect(refused[0]?.text).to.contain("Too many people sign in from where you are");
+    expect(answers.filter(({ status }) => status !== 429 && status !== 401)).to.deep.equal([]);
   });
 
   it("works in a known browser while many addresses guess", async () => {

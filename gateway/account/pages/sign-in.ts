@@ -54,7 +54,7 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
   if (!email.success || password.length > PASSWORD_CHARS_MAX) throw new Refused(401, WRONG);
   const source = { from: isKnown ? `browser ${browser}` : `network ${address}`, isKnown };
   const person = await attemptPassword(actors, { email: email.data, ...source }, () =>
-    userWith(actors, email.data, password),
+    userWith(actors, { email: email.data, password, source: source.from }),
   );
   if (!person) throw new Refused(401, WRONG);
   if (!isKnown) await uncountAttempt(actors, network);
@@ -64,17 +64,16 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
 /** Resolves to the user with this address and password; undefined if there is none. */
 async function userWith(
   actors: ActorClient,
-  email: string,
-  password: string,
+  { email, password, source }: { email: string; password: string; source: string },
 ): Promise<Person | undefined> {
   const known = await passwordOf(actors, email);
   const matches = known
-    ? await passwordMatches(password, known.passwordHash)
-    : await matchNoPassword(password);
+    ? await passwordMatches(password, known.passwordHash, source)
+    : await matchNoPassword(password, source);
   if (!matches || !known) return undefined;
   const { id, passwordHash: before, passwordVersion } = known;
   if (isDated(before)) {
-    const after = await hashPassword(password);
+    const after = await hashPassword(password, source);
     await actors.call(user, email, "setPassword", { before, after });
   }
   return { userId: id, email, passwordVersion };
@@ -93,7 +92,7 @@ export async function signUp(
   if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
   await checkNewPassword(asked.password, email.data);
   await countAttempt(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
-  const passwordHash = await hashPassword(asked.password);
+  const passwordHash = await hashPassword(asked.password, `network ${asked.address}`);
   const roles = ["Super Administrator" as const];
   const accounts = asked.isInvited ? [] : [{ accountId: newId(), roles }];
   const entry = { id: newId(), email: email.data, passwordHash, accounts };
@@ -167,13 +166,13 @@ export async function changePassword(
     const matches =
       found !== undefined &&
       current.length <= PASSWORD_CHARS_MAX &&
-      (await passwordMatches(current, found.passwordHash));
+      (await passwordMatches(current, found.passwordHash, source.from));
     return matches ? found : undefined;
   });
   if (!known) throw new Refused(403, "The current password is not right.", { field: "current" });
   await checkNewPassword(password, email);
   const { id: userId, passwordHash: before, passwordVersion = 0 } = known;
-  const after = await hashPassword(password);
+  const after = await hashPassword(password, source.from);
   const ends = { keep: sessionId };
   const { ended } = await actors.call(user, email, "setPassword", { before, after, ends });
   return { ended, person: { userId, email, passwordVersion: passwordVersion + 1 } };

@@ -1,0 +1,166 @@
+/**
+ * Hashes passwords on threads of low priority, so that sign-ins slow down no other request: a hash takes 19 MiB and
+ * some 25 ms of a core. The threads start on demand and end when no sign-in needs them.
+ */
+import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
+import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
+import { ActorError } from "../../schemas/errors.ts";
+import { moduleBeside } from "../../schemas/module-beside.ts";
+import type { HashOutcome, HashWork } from "./password-thread.ts";
+
+/**
+ * Limits the hashes that are computed at the same time. Each takes memory and a core, and anybody can cause one. On two
+ * cores a second thread brings no more sign-ins a second, because the rest of a sign-in needs the other core.
+ */
+export const PASSWORD_HASHES_AT_ONCE = Math.min(4, Math.max(1, availableParallelism() >> 1));
+/** Limits the hashes that wait for a thread. One thread computes this many in 2 s. */
+export const PASSWORD_HASHES_WAITING_MAX = 64;
+/** Limits the hashes of one source that run or wait, so that one source cannot occupy the queue. */
+export const PASSWORD_HASHES_PER_SOURCE_MAX = 16;
+/** Limits how long a hash waits for a thread. Only a machine with no idle processor time reaches it. */
+const PASSWORD_WAIT_MS_MAX = 10_000;
+/** A thread ends after this time without work. It occupies 25 MB, and its start takes 30 ms. */
+const PASSWORD_THREAD_IDLE_MS = 5_000;
+/** Value of Retry-After when the queue is full: the time in which most of the queue is computed. */
+const RETRY_AFTER_S = 2;
+/** Limits how often a hash is computed if its thread ends. */
+const TRIES_MAX = 2;
+/** Limits the JavaScript heap of a thread. The memory of a hash is outside of it. */
+const HEAP_MIB_MAX = 32;
+
+interface PasswordHasherOptions {
+  waitMsMax?: number;
+  idleMs?: number;
+  startThread?: () => Worker;
+}
+
+interface IdleThread {
+  worker: Worker;
+  /** Stops the wait for the end of the idle time. */
+  take(): void;
+}
+
+export class PasswordHasher {
+  readonly #waitMsMax: number;
+  readonly #idleMs: number;
+  readonly #startThread: () => Worker;
+  readonly #places = new Semaphore(PASSWORD_HASHES_AT_ONCE);
+  /** The number of hashes of each source that run or wait. */
+  readonly #perSource = new Map<string, number>();
+  readonly #idle: IdleThread[] = [];
+
+  constructor(options: PasswordHasherOptions = {}) {
+    this.#waitMsMax = options.waitMsMax ?? PASSWORD_WAIT_MS_MAX;
+    this.#idleMs = options.idleMs ?? PASSWORD_THREAD_IDLE_MS;
+    this.#startThread = options.startThread ?? startPasswordThread;
+  }
+
+  /**
+   * Computes a hash for a source: a network, browser or session. Throws `queue_full` if the source has as many
+   * hashes as one source may have, and `busy` if the queue is full or the hash waited too long.
+   */
+  async hash(work: HashWork, source: string): Promise<Uint8Array> {
+    const count = this.#perSource.get(source) ?? 0;
+    if (count >= PASSWORD_HASHES_PER_SOURCE_MAX) {
+      const text = `Cannot check password: ${count} passwords from the same place are checked now`;
+      throw new ActorError("queue_full", text, { retryAfterS: RETRY_AFTER_S });
+    }
+    if (this.#places.waiting >= PASSWORD_HASHES_WAITING_MAX) throw busy();
+    this.#perSource.set(source, count + 1);
+    try {
+      return await this.#inTurn(work);
+    } finally {
+      const left = (this.#perSource.get(source) ?? 0) - 1;
+      if (left > 0) this.#perSource.set(source, left);
+      else this.#perSource.delete(source);
+    }
+  }
+
+  async #inTurn(work: HashWork): Promise<Uint8Array> {
+    const giveBack = await this.#place();
+    try {
+      return await this.#compute(work);
+    } finally {
+      giveBack();
+    }
+  }
+
+  async #place(): Promise<() => void> {
+    const signal = AbortSignal.timeout(this.#waitMsMax);
+    return await this.#places.take(signal).catch(() => {
+      throw busy();
+    });
+  }
+
+  /** Computes a hash. If its thread ends meanwhile, another thread computes the hash again. */
+  async #compute(work: HashWork): Promise<Uint8Array> {
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const worker = this.#takeThread();
+      const outcome = await outcomeOn(worker, work);
+      if (outcome === undefined) continue;
+      this.#keep(worker);
+      if (outcome.kind === "hash") return outcome.hash;
+      throw new Error(`Cannot check password: ${outcome.reason}`);
+    }
+    throw new Error(`Cannot check password: ${TRIES_MAX} threads ended before they had a result`);
+  }
+
+  #takeThread(): Worker {
+    const idle = this.#idle.pop();
+    if (!idle) return this.#startThread();
+    idle.take();
+    idle.worker.ref();
+    return idle.worker;
+  }
+
+  /** Keeps a thread for the next hash, and ends it if none comes. An idle thread does not keep the process alive. */
+  #keep(worker: Worker): void {
+    const end = () => {
+      idle.take();
+      this.#idle.splice(this.#idle.indexOf(idle), 1);
+      void worker.terminate();
+    };
+    const timer = setTimeout(end, this.#idleMs).unref();
+    const take = () => {
+      clearTimeout(timer);
+      worker.off("exit", end);
+    };
+    const idle: IdleThread = { worker, take };
+    worker.once("exit", end);
+    worker.unref();
+    this.#idle.push(idle);
+  }
+}
+
+/** Resolves to the outcome of the thread; undefined if the thread ends before. */
+async function outcomeOn(worker: Worker, work: HashWork): Promise<HashOutcome | undefined> {
+  const { promise, resolve } = Promise.withResolvers<HashOutcome | undefined>();
+  const onExit = () => resolve(undefined);
+  worker.once("message", resolve).once("exit", onExit);
+  worker.postMessage(work);
+  try {
+    return await promise;
+  } finally {
+    worker.off("message", resolve).off("exit", onExit);
+  }
+}
+
+/** Starts a thread that computes hashes. */
+export function startPasswordThread(): Worker {
+  const worker = new Worker(moduleBeside(import.meta.url, "./password-thread"), {
+    name: "password",
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX, maxYoungGenerationSizeMb: 2 },
+    // The thread needs no environment of this process.
+    env: {},
+    execArgv: [],
+  });
+  // A thread that fails also exits, and its hash is then computed again.
+  worker.on("error", () => {});
+  return worker;
+}
+
+const busy = () =>
+  new ActorError("busy", "Cannot check password: too many are checked now", {
+    retryAfterS: RETRY_AFTER_S,
+  });
