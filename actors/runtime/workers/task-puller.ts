@@ -21,6 +21,8 @@ export interface PulledTask {
    * computes again.
    */
   setWaiting?(isWaiting: boolean): void;
+  /** Only in a lane that serves keys in turn: called when the task only has to send its result. */
+  setAnswering?(): void;
   /** Only in a lane that serves keys in turn: called once, when the task has ended. */
   release?(): void;
 }
