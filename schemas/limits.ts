@@ -324,6 +324,11 @@ export const HAND_OVER_POLL_MS = 2;
  */
 export const TASK_RUN_MS_MAX = 600_000;
 /**
+ * If a lane has no worker for this time, the callers that wait for its tasks are refused. A worker that is restarted
+ * is back in less.
+ */
+export const WORKER_ABSENT_MS = 30_000;
+/**
  * Time in which an aborted task must end, and a last pull of tasks must return. Closing a browser context takes less.
  */
 export const TASK_END_MS = 2_000;

@@ -205,8 +205,13 @@ export class EgressProxy {
     }
     if (!this.#isAuthorized(request)) {
       this.#answering.add(request.socket);
+      response.once("close", () => this.#answering.delete(request.socket));
+      // A browser sends the same request again. It needs no second connection unless the request has a body, which
+      // the proxy would have to read first.
+      const isRepeated = request.method === "GET" || request.method === "HEAD";
+      const connection = isRepeated ? { "Content-Length": "0" } : { Connection: "close" };
       void this.#challengeable(request).then(() =>
-        response.writeHead(407, { "Proxy-Authenticate": CHALLENGE, Connection: "close" }).end(),
+        response.writeHead(407, { "Proxy-Authenticate": CHALLENGE, ...connection }).end(),
       );
       return;
     }

@@ -84,9 +84,12 @@ describe("EgressProxy refuses", () => {
     await using other = await openProxy();
     const challenge = /^HTTP\/1.1 407 [\s\S]*Proxy-Authenticate: Basic /;
     for (const header of ["", authorization(other), "Proxy-Authorization: Basic\r\n"]) {
-      expect(
-        await talk(proxy, `GET http://open.test/ HTTP/1.1\r\nHost: open.test\r\n${header}\r\n`),
-      ).to.match(challenge);
+      // The connection stays open for a GET, which a browser repeats with its credentials.
+      for (const method of ["GET", "PUT"]) {
+        const head = `${method} http://open.test/ HTTP/1.1\r\nHost: open.test\r\n${header}`;
+        const close = method === "GET" ? "Connection: close\r\n" : "";
+        expect(await talk(proxy, `${head}${close}\r\n`)).to.match(challenge);
+      }
       expect(
         await talk(proxy, `CONNECT open.test:80 HTTP/1.1\r\nHost: open.test:80\r\n${header}\r\n`),
       ).to.match(challenge);

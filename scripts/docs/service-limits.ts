@@ -64,8 +64,10 @@ import {
   REQUEST_WINDOW_MS,
   REQUESTS_PER_WINDOW,
   STATE_BYTES_MAX,
+  TASK_RUN_MS_MAX,
   TOKENS_PER_ACCOUNT_MAX,
   WAIT_TIMEOUT_MS_MAX,
+  WORKER_ABSENT_MS,
 } from "../../schemas/limits.ts";
 import {
   DEVTOOLS_ATTACHED_MAX,
@@ -285,6 +287,11 @@ export const RENDERING: readonly LimitRow[] = [
     "tasks of a lane, waiting and running; pages of one account",
     `${count(LANE_TASKS_MAX)} each`,
     "429 at once; Retry-After is the last queue time",
+  ],
+  [
+    "a page that waits for a browser worker: while one runs; while none runs",
+    `${time(TASK_RUN_MS_MAX)}; ${time(WORKER_ABSENT_MS)}`,
+    "503 with Retry-After",
   ],
   [
     "pages that a browser worker renders at a time for one account; for all",

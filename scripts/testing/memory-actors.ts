@@ -202,6 +202,7 @@ export function memoryActors({
       lapsed: new AbortController().signal,
       isSure: () => true,
       setWaiting: () => {},
+      setAnswering: () => {},
       attempt: 1,
       deadlineAt,
       send: async (envelopes) => deliver(envelopes),

@@ -10,6 +10,7 @@ export function taskContext(known: Partial<TaskContext> = {}): TaskContext {
     lapsed: new AbortController().signal,
     isSure: () => true,
     setWaiting: () => {},
+    setAnswering: () => {},
     attempt: 1,
     deadlineAt: Number.POSITIVE_INFINITY,
     send: async () => {},

@@ -32,6 +32,7 @@ import {
 import { publishMail } from "../mail/publish-mail.ts";
 import { QueueTimes } from "../tasks/queue-times.ts";
 import { runTask, type TaskRun } from "../tasks/task-client.ts";
+import { WorkerPresence } from "../tasks/worker-presence.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
 import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from "./call-wire.ts";
 
@@ -136,6 +137,7 @@ export class BusActorClient implements ActorClient {
   /** Numbers of unanswered calls by address, the oldest first. */
   readonly #unsettled = new Map<string, Set<number>>();
   readonly #queueTimes = new QueueTimes();
+  readonly #workers: WorkerPresence;
   #lastNumber = 0;
   #sweeping = false;
 
@@ -144,6 +146,7 @@ export class BusActorClient implements ActorClient {
     this.#clock = clock;
     this.#inbox = `${bus.inboxes.answers}.${this.#client}`;
     this.#batches = new CallBatches(bus, this.#inbox);
+    this.#workers = new WorkerPresence(bus, clock);
     bus.hearBelow(this.#inbox, (heard) => this.#receive(heard));
     // Calls and answers in flight were lost with the connection, so send all unanswered calls again.
     bus.onReconnect(() => {
@@ -230,7 +233,7 @@ export class BusActorClient implements ActorClient {
     const lane = contract.messages[message]?.lane ?? "";
     const { kind, inTurns = false } = contract;
     const task = { kind, lane, key, message, input, inTurns };
-    const mine = { from: this.#client, queueTimes: this.#queueTimes };
+    const mine = { from: this.#client, queueTimes: this.#queueTimes, workers: this.#workers };
     return runTask(this.#bus, this.#clock, { ...task, ...mine }, options);
   }
 

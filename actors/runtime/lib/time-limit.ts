@@ -1,6 +1,6 @@
 /** Limits how long a caller waits: by a signal or by a time. */
 import { setImmediate as turn } from "node:timers/promises";
-import type { Clock } from "./clock.ts";
+import { type Clock, OVER } from "./clock.ts";
 
 /** Settles as the work does, or rejects with the signal's reason as soon as the signal aborts. */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
@@ -55,6 +55,6 @@ export class Timeout {
   }
 
   [Symbol.dispose](): void {
-    this.#stop.abort();
+    this.#stop.abort(OVER);
   }
 }

@@ -4,17 +4,18 @@
  */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
-import { CHUNK_BYTES, TASK_RUN_MS_MAX } from "../../../schemas/limits.ts";
+import { CHUNK_BYTES, TASK_RUN_MS_MAX, WORKER_ABSENT_MS } from "../../../schemas/limits.ts";
 import { laneOf } from "../../../schemas/split-streams.ts";
 import { cancelSubject } from "../../../schemas/subjects.ts";
 import { WriteRefused } from "../bus/atomic-batch.ts";
 import type { Bus, BusRequest, BusSubscription } from "../bus/bus.ts";
 import { persist } from "../bus/persist.ts";
 import { decodeRefusal } from "../bus/refusal.ts";
-import type { Clock } from "../lib/clock.ts";
+import { type Clock, OVER } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 import { queueTask } from "./queue-task.ts";
 import type { QueueTimes } from "./queue-times.ts";
+import type { WorkerPresence } from "./worker-presence.ts";
 
 /** A finished task. Reading all bytes, or leaving the loop, frees its inbox. */
 export interface TaskRun<R> {
@@ -37,6 +38,7 @@ interface TaskToRun {
   /** True if the lane serves its keys alternately, one task of each (`TaskTurns`). */
   inTurns: boolean;
   queueTimes: QueueTimes;
+  workers: WorkerPresence;
 }
 
 export async function runTask<R>(
@@ -53,6 +55,7 @@ export async function runTask<R>(
   if (signal.aborted) leave();
   else {
     void clock.wait(waitMs, run.ended).then(() => run.fail(run.lateness()));
+    if (task.inTurns) void run.failIfAbsent();
     await run.queue(clock.now() + waitMs);
   }
   return run.done;
@@ -71,6 +74,8 @@ class WaitingRun<R> {
   readonly #subscription: BusSubscription;
   readonly #done = Promise.withResolvers<TaskRun<R>>();
   readonly #end = new AbortController();
+  /** Aborts when a worker has started the task, or when the run has ended. */
+  readonly #queued = new AbortController();
   #sequence: number | undefined;
   #attempt = 0;
   #replied = false;
@@ -119,6 +124,14 @@ class WaitingRun<R> {
       : new ActorError("unavailable", `Cannot start ${kind} task: no worker was free in time`, {
           retryAfterS: this.#queueS(),
         });
+  }
+
+  /** Ends the run for its caller if the lane has no worker for WORKER_ABSENT_MS while the task waits. */
+  async failIfAbsent(): Promise<void> {
+    const { kind, workers } = this.#task;
+    if (!(await workers.isAbsent(this.#task, this.#queued.signal))) return;
+    const text = `Cannot start ${kind} task: no worker runs`;
+    this.fail(new ActorError("unavailable", text, { retryAfterS: WORKER_ABSENT_MS / 1_000 }));
   }
 
   async queue(deadlineAt: number): Promise<void> {
@@ -184,6 +197,7 @@ class WaitingRun<R> {
 
   #finish(): void {
     this.#subscription.close();
+    this.#queued.abort(OVER);
     this.#end.abort();
     this.#wake();
   }
@@ -229,6 +243,7 @@ class WaitingRun<R> {
     this.#try = from;
     this.#attempt += 1;
     if (this.#attempt === 1) {
+      this.#queued.abort(OVER);
       this.#queuedMs = Math.round(this.#clock.monotonic() - this.#queuedAt);
       this.#task.queueTimes.add(this.#task, this.#queuedMs);
     }

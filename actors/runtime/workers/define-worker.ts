@@ -34,6 +34,11 @@ export interface TaskContext {
    * keys in turn may let another task compute.
    */
   setWaiting(isWaiting: boolean): void;
+  /**
+   * Reports that the work is done, and that the task only has to send its result. A lane that serves keys in turn
+   * then lets another task of the key begin, within limits.
+   */
+  setAnswering(): void;
   /** 1 at the first try. */
   attempt: number;
   /** Epoch ms after which nobody waits for the result. */

@@ -3,7 +3,6 @@
  * cannot end early without the loss of tasks that are on their way.
  */
 import { createInbox, type Msg, nanos, type Subscription } from "@nats-io/transport-node";
-import { STREAMS } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { type PulledMessage, pulledMessage } from "./pulled-message.ts";
@@ -16,7 +15,8 @@ const EXPIRED = 408;
 interface PullParts {
   bus: Bus;
   clock: Clock;
-  /** The name of the lane's consumer. */
+  /** The names of the lane's stream and of its consumer there. */
+  stream: string;
   consumer: string;
   /** How many tasks are requested. */
   count: number;
@@ -35,14 +35,14 @@ export class Pull {
   #missing: number;
 
   constructor(parts: PullParts) {
-    const { bus, consumer, count, waitMs, clock } = parts;
+    const { bus, stream, consumer, count, waitMs, clock } = parts;
     this.#parts = parts;
     this.#missing = count;
     const reply = createInbox(bus.inboxes.answers);
     this.#subscription = bus.connection.subscribe(reply, {
       callback: (error, message) => this.#receive(error ?? undefined, message, reply),
     });
-    const subject = `$JS.API.CONSUMER.MSG.NEXT.${STREAMS.tasks}.${consumer}`;
+    const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     const payload = JSON.stringify({ batch: count, expires: nanos(waitMs) });
     bus.connection.publish(subject, payload, { reply });
     // While the bus is away, the loss of the connection is the reason, which is logged once.

@@ -26,6 +26,8 @@ export interface PulledTask {
    * computes again.
    */
   setWaiting?(isWaiting: boolean): void;
+  /** Only in a lane that serves keys in turn: called when the task only has to send its result. */
+  setAnswering?(): void;
   /** Only in a lane that serves keys in turn: called once, when the task has ended. */
   release?(): void;
 }
@@ -91,12 +93,13 @@ export class TaskPuller implements TaskSource {
   }
 
   #pull(count: number): void {
-    const { bus, clock, consumer } = this.#parts;
+    const { bus, clock, stream, consumer } = this.#parts;
     const pulledAt = clock.monotonic();
     this.#asked += count;
     const pull: Pull = new Pull({
       bus,
       clock,
+      stream,
       consumer,
       count,
       waitMs: this.#waitMs,

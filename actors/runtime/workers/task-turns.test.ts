@@ -45,6 +45,20 @@ describe("TaskTurns", () => {
     expect(fill(turns, ["a", "b"])).to.deep.equal(["b", "b"]);
   });
 
+  it("begin() lets half as many more tasks of a key run while others send their results", () => {
+    const turns = new TaskTurns({ places: 12, computing: 4, perKey: 4, reserved: 4 });
+    expect(fill(turns, ["a"])).to.have.lengthOf(4);
+    turns.setAnswering("a", true);
+    expect(fill(turns, ["a"])).to.deep.equal(["a"]);
+    for (let task = 0; task < 4; task++) turns.setAnswering("a", true);
+    // However many tasks send results to slow readers, other keys keep their places.
+    expect(fill(turns, ["a"])).to.deep.equal(["a"]);
+    expect(fill(turns, ["a", "b"])).to.deep.equal(["b", "b"]);
+    turns.setAnswering("a", false);
+    turns.end("a", 10);
+    expect(fill(turns, ["a"])).to.deep.equal(["a"]);
+  });
+
   it("begin() keeps the reserve for keys without a running task, up to the last place", () => {
     const turns = new TaskTurns(LIMITS);
     for (const key of fill(turns, ["a"])) turns.setWaiting(key, true);

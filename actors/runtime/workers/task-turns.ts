@@ -10,7 +10,10 @@ export interface TurnLimits {
   places: number;
   /** Maximum number of tasks that compute at the same time; tasks that only wait for the network do not count. */
   computing: number;
-  /** Maximum number of tasks of one key that run at the same time. */
+  /**
+   * Maximum number of tasks of one key that run at the same time. Half as many more may run that only send their
+   * results. Without them, a place would do nothing between the end of one task's work and the begin of the next.
+   */
   perKey: number;
   /** Number of places for keys without a running task: several keys at their limits leave these places free. */
   reserved: number;
@@ -21,6 +24,8 @@ interface Turn {
   isQueued: boolean;
   running: number;
   waiting: number;
+  /** Running tasks that only send their results. */
+  answering: number;
   /**
    * Milliseconds of work that the key may begin. A task is charged only when it has ended, so the balance may be
    * negative.
@@ -78,27 +83,34 @@ export class TaskTurns {
     this.#turnOf(key).waiting += isWaiting ? 1 : -1;
   }
 
+  /** Called when a running task only has to send its result, and with false before its `end`. */
+  setAnswering(key: string, isAnswering: boolean): void {
+    this.#turnOf(key).answering += isAnswering ? 1 : -1;
+  }
+
   /** The number of keys in memory: those with running tasks, or with tasks that may wait. */
   get size(): number {
     return this.#turns.size;
   }
 
-  #mayBegin({ isQueued, running }: Turn): boolean {
+  #mayBegin({ isQueued, running, answering }: Turn): boolean {
     const { places, computing, perKey, reserved } = this.#limits;
-    if (!isQueued || running >= perKey) return false;
+    // A caller that reads its result slowly must not occupy more places without end.
+    const besides = Math.min(answering, Math.floor(perKey / 2));
+    if (!isQueued || running - besides >= perKey) return false;
     const all = [...this.#turns.values()];
     const runningNow = all.reduce((sum, turn) => sum + turn.running, 0);
     if (runningNow >= places) return false;
     // The first task of a key does not wait for other keys, because their tasks may compute without end.
     if (running === 0) return true;
-    const computingNow = runningNow - all.reduce((sum, turn) => sum + turn.waiting, 0);
-    return computingNow < computing && runningNow < places - reserved;
+    const idle = all.reduce((sum, turn) => sum + turn.waiting + turn.answering, 0);
+    return runningNow - idle < computing && runningNow < places - reserved;
   }
 
   #turnOf(key: string): Turn {
     const known = this.#turns.get(key);
     if (known) return known;
-    const turn = { isQueued: false, running: 0, waiting: 0, balanceMs: 0 };
+    const turn = { isQueued: false, running: 0, waiting: 0, answering: 0, balanceMs: 0 };
     this.#turns.set(key, turn);
     return turn;
   }

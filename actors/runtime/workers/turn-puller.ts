@@ -145,18 +145,28 @@ export class TurnPuller implements TaskSource {
     if (status !== 0) throw new Error(`Cannot pull task: ${message.headers?.description}`);
     const startedAt = clock.monotonic();
     let isWaiting = false;
+    let isAnswering = false;
     const setWaiting = (value: boolean) => {
-      if (value === isWaiting) return;
+      if (value === isWaiting || isAnswering) return;
       isWaiting = value;
       this.#turns.setWaiting(key, value);
       this.#assign();
     };
+    const setAnswering = () => {
+      if (isAnswering) return;
+      setWaiting(false);
+      isAnswering = true;
+      this.#turns.setAnswering(key, true);
+      this.#assign();
+    };
     const release = () => {
       setWaiting(false);
+      if (isAnswering) this.#turns.setAnswering(key, false);
       this.#turns.end(key, clock.monotonic() - startedAt);
       this.#assign();
     };
-    return { message: pulledMessage(bus.connection, message), pulledAt, setWaiting, release };
+    const report = { setWaiting, setAnswering, release };
+    return { message: pulledMessage(bus.connection, message), pulledAt, ...report };
   }
 
   /**

@@ -57,6 +57,7 @@ interface Run {
   caller: TaskCaller | undefined;
   sends: TaskSends;
   setWaiting: TaskContext["setWaiting"];
+  setAnswering: TaskContext["setAnswering"];
   /** The input as its schema parsed it; absent before it is parsed. */
   input?: unknown;
 }
@@ -176,6 +177,7 @@ export class WorkerHost {
       lease,
       caller,
       setWaiting: (isWaiting) => pulled.setWaiting?.(isWaiting),
+      setAnswering: () => pulled.setAnswering?.(),
       sends: new TaskSends(bus, clock, task),
     };
     this.#running.set(run, controller);
@@ -276,6 +278,7 @@ export class WorkerHost {
       isSure: () => lease.isSure(),
       attempt,
       setWaiting: run.setWaiting,
+      setAnswering: run.setAnswering,
       deadlineAt,
       send: async (envelopes, { id } = {}) => {
         signal.throwIfAborted();

@@ -55,6 +55,12 @@ const QUIET_FEATURES = [
 const NO_PREFETCH =
   "PrefetchMultipleActiveSetSizeLimitForBase:prefetch_multiple_active_set_size_limit_for_base_value/0";
 
+/**
+ * Runs the network service in the browser's own process. On Linux neither of the two has a sandbox, so the separate
+ * process protects nothing, and it takes 45 MB and a twentieth of the processor time of a small PDF by address.
+ */
+const NETWORK_IN_PROCESS = "NetworkServiceInProcess2";
+
 const RENDERING = [
   "--headless",
   "--disable-backgrounding-occluded-windows",
@@ -97,7 +103,7 @@ export function chromiumFlags({
     ...QUIET,
     ...RENDERING,
     `--disable-features=${QUIET_FEATURES.join()}`,
-    `--enable-features=${NO_PREFETCH}`,
+    `--enable-features=${[NO_PREFETCH, NETWORK_IN_PROCESS].join()}`,
     ...(smallSharedMemory ? ["--disable-dev-shm-usage"] : []),
     "--remote-debugging-pipe",
     `--user-data-dir=${profile}`,

@@ -2,25 +2,35 @@
 import type { CDPSession, Page } from "puppeteer-core";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { EgressProxy } from "../../../egress/egress-proxy.ts";
-import { evaluateApart } from "./isolated-world.ts";
-import { sessionOf } from "./page-session.ts";
+import { IsolatedWorld } from "./isolated-world.ts";
+import { mainFrameIdOf, sessionOf } from "./page-session.ts";
 
 export const VIEWPORT = { width: 1_920, height: 1_080 };
 
 /**
- * Sets the size of VIEWPORT for the layout and for the scripts of the page, but not for the visible surface. Drawing
- * the visible surface took a tenth of the time of a small PDF. Code that takes a screenshot calls `setViewport`
- * instead.
+ * The visible surface of a page that is not captured. Drawing a surface of the size of VIEWPORT took a tenth of the
+ * time of a small PDF, and one of 800 x 600, Chromium's own size, half as much. Layout and scripts do not see this
+ * size.
+ */
+const HIDDEN_SURFACE = { width: 16, height: 16 };
+
+/**
+ * Sets the size of VIEWPORT for the layout and for the scripts of the page. Code that takes a screenshot calls
+ * `setViewport`, which also gives the visible surface its size.
  */
 async function layOut(page: Page): Promise<void> {
-  await sessionOf(page).send("Emulation.setDeviceMetricsOverride", {
-    ...VIEWPORT,
-    deviceScaleFactor: 1,
-    mobile: false,
-    // The value that puppeteer uses for a page that is not rotated.
-    screenOrientation: { angle: 0, type: "portraitPrimary" },
-    dontSetVisibleSize: true,
-  });
+  const session = sessionOf(page);
+  await Promise.all([
+    session.send("Emulation.setVisibleSize", HIDDEN_SURFACE),
+    session.send("Emulation.setDeviceMetricsOverride", {
+      ...VIEWPORT,
+      deviceScaleFactor: 1,
+      mobile: false,
+      // The value that puppeteer uses for a page that is not rotated.
+      screenOrientation: { angle: 0, type: "portraitPrimary" },
+      dontSetVisibleSize: true,
+    }),
+  ]);
 }
 
 /** Prepares every page before use: a DevTools session, the viewport and the user agent. */
@@ -31,14 +41,13 @@ export async function setUpPage(
   // Removes a listener of puppeteer: at each event it checks every request to count the open ones. With 5,000 images
   // that blocked this process for 5 s.
   page.removeAllListeners("request");
-  const session = await page.createCDPSession();
-  const [{ frameTree }] = await Promise.all([
-    session.send("Page.getFrameTree"),
+  const [session] = await Promise.all([
+    page.createCDPSession(),
     layOut(page),
     page.setUserAgent({ userAgent }),
     page.setBypassServiceWorker(true),
   ]);
-  return { session, frameId: frameTree.frame.id };
+  return { session, frameId: mainFrameIdOf(page) };
 }
 
 /** The members of the context that the page needs. */
@@ -58,6 +67,7 @@ export class ContextPage {
   /** Id of the main frame, which stays the same across navigations. */
   readonly frameId: string;
   readonly #context: OwnContext;
+  readonly #world: IsolatedWorld;
 
   static async prepare(
     page: Page,
@@ -78,6 +88,7 @@ export class ContextPage {
     this.session = session;
     this.frameId = parts.frameId;
     this.#context = context;
+    this.#world = new IsolatedWorld(page, this);
     const gone = new AbortController();
     this.lost = AbortSignal.any([context.lost, gone.signal]);
     const lose = (how: string) =>
@@ -98,7 +109,7 @@ export class ContextPage {
 
   /** Evaluates the expression in an isolated world, apart from the page's own scripts, and returns its value. */
   evaluate(expression: string): Promise<unknown> {
-    return evaluateApart(this, expression);
+    return this.#world.evaluate(expression);
   }
 
   /** Makes the context known to its proxy. */

@@ -86,6 +86,18 @@ describe("EventBudgets", () => {
     expect(ended).to.deep.equal([CONTEXT]);
   });
 
+  it("admits() passes on the steps of a page that puppeteer reads, and all of them to a listener", () => {
+    const step = (name: string) =>
+      sent("Page.lifecycleEvent", { frameId: "F".repeat(32), loaderId: "L".repeat(32), name });
+    const passed = () =>
+      ["init", "firstPaint", "DOMContentLoaded", "load", "networkIdle"].filter((name) =>
+        budgets.admits(step(name)),
+      );
+    expect(passed()).to.deep.equal(["init", "DOMContentLoaded", "load"]);
+    budgets.hear(CONTEXT);
+    expect(passed()).to.have.lengthOf(5);
+  });
+
   it("blame() ends the busiest, once, and nobody who reports little", () => {
     const event = sent("Page.frameNavigated", {});
     expect(budgets.blame()).to.equal(false);

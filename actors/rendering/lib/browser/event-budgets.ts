@@ -36,8 +36,20 @@ const SESSION_LENGTH = SESSION_START.length + ID_LENGTH + '"}'.length;
 const CONTEXT_START = '"browserContextId":"';
 const METHOD_CHARS_MAX = 64;
 
-/** Events that few callers need, and of which a page can cause any number. */
-const UNHEARD = new Set(["Runtime.consoleAPICalled", "Runtime.exceptionThrown"]);
+/** Events that few callers need or none. Of the first two, a page can cause any number; each costs its parsing. */
+const UNHEARD = new Set([
+  "Runtime.consoleAPICalled",
+  "Runtime.exceptionThrown",
+  "Network.policyUpdated",
+  "Network.resourceChangedPriority",
+  "Page.frameResized",
+  "Page.frameStartedNavigating",
+]);
+/** A page reports a dozen steps of its life. Puppeteer reads only these. */
+const LIFECYCLE = "Page.lifecycleEvent";
+const READ_STEPS = /"name":"(init|DOMContentLoaded|load)"/;
+/** The name of the step comes before this position: the texts before it have a fixed length. */
+const LIFECYCLE_CHARS = 200;
 /** Events for new frames and workers. Each of them needs several calls to set it up. */
 const BEGINNINGS = new Set(["Target.targetCreated", "Target.attachedToTarget"]);
 /** Events for the end of targets. Their number is limited, because each target ends only once. */
@@ -54,7 +66,7 @@ interface Budget {
   /** Called once, when the context has exceeded its budget. */
   spent: () => void;
   isSpent: boolean;
-  /** A listener receives the page's console messages. */
+  /** A listener receives the events of the page that few callers need, such as console messages. */
   isHeard: boolean;
   sessions: Set<string>;
 }
@@ -92,7 +104,7 @@ export class EventBudgets {
     budget.used = 0;
   }
 
-  /** From now on, console messages of the context are admitted, because a listener needs them. */
+  /** From now on, all events of the context are admitted, because a listener needs them. */
   hear(contextId: string): void {
     const budget = this.#contexts.get(contextId);
     if (budget !== undefined) budget.isHeard = true;
@@ -134,7 +146,10 @@ export class EventBudgets {
       if (budget.isSpent) return ENDS.has(method);
       if (method === "Target.attachedToTarget") this.#learn(message, contextId, budget);
     }
-    return budget?.isHeard === true || !UNHEARD.has(method);
+    if (budget?.isHeard === true) return true;
+    if (method === LIFECYCLE)
+      return READ_STEPS.test(message.toString("latin1", 0, LIFECYCLE_CHARS));
+    return !UNHEARD.has(method);
   }
 
   #charge(budget: Budget, cost: number): void {

@@ -178,6 +178,7 @@ describe("loadPage", function () {
         await session.send("Page.enable");
         session.on("Page.lifecycleEvent", ({ name }) => void events.push(name));
         await session.send("Page.setLifecycleEventsEnabled", { enabled: true });
+        context.hearAll();
         await context.authorize();
         events.length = 0;
         const parameters = PdfRequest.parse({ url, gotoOptions: { waitUntil: "networkidle2" } });

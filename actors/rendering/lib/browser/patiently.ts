@@ -7,8 +7,12 @@ export async function patiently(
   { ms, signal, clock }: { ms: number; signal: AbortSignal; clock: Clock },
   wait: (signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
-  const late = new Error("it did not come in time");
-  await within({ ms, error: () => late, signal, clock }, wait).catch((error) => {
-    if (error !== late) throw error;
+  let late: Error | undefined;
+  const error = () => {
+    late = new Error("it did not come in time");
+    return late;
+  };
+  await within({ ms, error, signal, clock }, wait).catch((caught) => {
+    if (late === undefined || caught !== late) throw caught;
   });
 }

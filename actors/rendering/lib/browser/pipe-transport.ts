@@ -54,7 +54,21 @@ export class PipeTransport implements ConnectionTransport {
 
   send(message: string): void {
     if (this.#closed) return;
-    this.#toBrowser.write(`${quietened(message)}\0`);
+    if (UNREAD.test(message)) {
+      setImmediate(() => {
+        if (!this.#closed) this.onmessage?.(emptyReply(message));
+      });
+      return;
+    }
+    this.#gather();
+    this.#toBrowser.write(`${message}\0`);
+  }
+
+  /** Sends the messages of one moment with one system call, which costs as much as a message. */
+  #gather(): void {
+    if (this.#toBrowser.writableCorked > 0) return;
+    this.#toBrowser.cork();
+    process.nextTick(() => this.#toBrowser.uncork());
   }
 
   /** Resolves when the pipe to the browser can take more messages, or when it has ended. */
@@ -157,11 +171,13 @@ function beginningOf(parts: readonly Buffer[]): string {
 }
 
 /**
- * Matches commands by which puppeteer enables, for every page, events that no code here reads. They are sent as
- * `disable` instead, which has the same reply.
+ * Matches commands by which puppeteer enables, for every page, events that no code here reads. They are not sent but
+ * answered here, with the same reply.
  */
-const UNREAD = /^\{"method":"(Log|Performance)\.enable"/;
+const UNREAD = /^\{"method":"(?:Log|Performance|WebMCP)\.enable"/;
 
-function quietened(message: string): string {
-  return message.replace(UNREAD, '{"method":"$1.disable"');
+/** Returns Chromium's reply to a command without a result. */
+function emptyReply(command: string): string {
+  const { id, sessionId } = JSON.parse(command) as { id: number; sessionId?: string };
+  return JSON.stringify({ id, result: {}, sessionId });
 }

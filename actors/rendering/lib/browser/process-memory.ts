@@ -21,7 +21,7 @@ export async function groupMemoryBytes(group: number): Promise<number | undefine
  * because it takes long to find the processes that share it with a large process.
  */
 export async function renderersAbove(group: number, bytes: number): Promise<number[]> {
-  const pids = (await membersOf(group)) ?? [];
+  const pids = (await descendantsOf(group)) ?? (await membersOf(group)) ?? [];
   const large: number[] = [];
   for (const pid of pids) {
     if ((await ownMemoryOf(pid)) < bytes) continue;
@@ -29,6 +29,19 @@ export async function renderersAbove(group: number, bytes: number): Promise<numb
     if (commandLine.includes(RENDERER)) large.push(Number(pid));
   }
   return large;
+}
+
+/**
+ * Returns the ids of the processes below the process. It reads only their files, while `membersOf` reads those of all
+ * processes of the machine. Undefined if the kernel does not list children.
+ */
+async function descendantsOf(pid: number): Promise<string[] | undefined> {
+  // Chromium's first process and its zygotes start all others from their main threads.
+  const listed = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8").catch(() => undefined);
+  if (listed === undefined) return undefined;
+  const children = listed.split(" ").filter((child) => child !== "");
+  const below = await Promise.all(children.map((child) => descendantsOf(Number(child))));
+  return [...children, ...below.flatMap((pids = []) => pids)];
 }
 
 /** Ids of the group's processes. Undefined where there is no /proc. */

@@ -1,7 +1,7 @@
 /** Reads the HTML of a page in an isolated world, where scripts of the page cannot have replaced functions. */
 import type { Protocol } from "puppeteer-core";
 import { CRAWL_BODY_BYTES_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
-import type { IsolatedWorld } from "./isolated-world.ts";
+import type { ContextPage } from "./context-page.ts";
 
 export interface PageHtml {
   /** The document's own address. */
@@ -16,7 +16,7 @@ const WORLD = "trunkline";
 export async function readHtml({
   session,
   frameId,
-}: IsolatedWorld): Promise<
+}: Pick<ContextPage, "session" | "frameId">): Promise<
   Omit<PageHtml, "html"> & ({ html: string } | { html?: never; rest(): Promise<string> })
 > {
   const { executionContextId: contextId } = await session.send("Page.createIsolatedWorld", {

@@ -16,7 +16,7 @@ import type { EgressProxy } from "../../../egress/egress-proxy.ts";
 import { RendererCrashedError } from "./browser-died-error.ts";
 import { ContextPage, setUpPage } from "./context-page.ts";
 import type { EventBudgets } from "./event-budgets.ts";
-import { evaluateApart } from "./isolated-world.ts";
+import { IsolatedWorld } from "./isolated-world.ts";
 import { type CrashCause, onPageCrash } from "./page-crash.ts";
 import { sessionOf } from "./page-session.ts";
 
@@ -43,6 +43,7 @@ export class RenderContext implements AsyncDisposable {
   readonly lost: AbortSignal;
 
   readonly #context: BrowserContext;
+  readonly #world: IsolatedWorld;
   readonly #budgets: EventBudgets;
   readonly #release: (context: RenderContext) => Promise<void>;
   #released: Promise<void> | undefined;
@@ -114,6 +115,7 @@ export class RenderContext implements AsyncDisposable {
     this.egress = egress;
     this.lost = AbortSignal.any([died, crashed.signal]);
     this.#context = context;
+    this.#world = new IsolatedWorld(page, parts);
     this.#budgets = budgets;
     this.frameId = frameId;
     this.#release = release;
@@ -156,7 +158,7 @@ export class RenderContext implements AsyncDisposable {
    * effect there.
    */
   async evaluate(expression: string): Promise<unknown> {
-    return await evaluateApart(this, expression);
+    return await this.#world.evaluate(expression);
   }
 
   /**
@@ -192,8 +194,8 @@ export class RenderContext implements AsyncDisposable {
     await sessionOf(this.page).send("Browser.grantPermissions", granted);
   }
 
-  /** Admits console messages of the context. They count in its event budget in any case. */
-  hearConsole(): void {
+  /** Admits all events of the context, also console messages. They count in its event budget in any case. */
+  hearAll(): void {
     this.#budgets.hear(idOf(this.#context));
   }
 

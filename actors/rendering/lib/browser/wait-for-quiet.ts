@@ -3,7 +3,7 @@
  * count from the start of the navigation, and never come for a second document set in one page.
  */
 import type { HTTPRequest, Page } from "puppeteer-core";
-import type { Clock } from "../../../runtime/lib/clock.ts";
+import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
 
 /**
@@ -115,6 +115,6 @@ export class RequestsInFlight {
     const changed = this.#changed;
     this.#changedAt = this.#clock.monotonic();
     this.#changed = new AbortController();
-    changed.abort();
+    changed.abort(OVER);
   }
 }

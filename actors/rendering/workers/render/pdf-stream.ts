@@ -42,6 +42,11 @@ export class PdfStream {
   readonly #handle: string;
   readonly #signal: AbortSignal;
   readonly #counter = new PageCounter();
+  /**
+   * Pieces that were requested and not yet read. Chromium reports the end only with the piece after the last one, so
+   * the first two are requested together.
+   */
+  #asked: Promise<Protocol.IO.ReadResponse>[] = [];
   /** The encoded title and the last bytes of the PDF. An update of the properties needs both. */
   #title = "";
   #end = Buffer.alloc(0);
@@ -84,6 +89,9 @@ export class PdfStream {
     this.properties = parts.properties;
     this.#handle = parts.handle;
     this.#signal = parts.signal;
+    this.#asked = [this.#ask(), this.#ask()];
+    // If the first one fails, nobody reads the second one.
+    for (const asked of this.#asked) asked.catch(() => {});
   }
 
   /** Number of pages in the bytes that were read so far. */
@@ -119,13 +127,18 @@ export class PdfStream {
   }
 
   async #read(): Promise<Buffer> {
-    const reading = this.#context.session.send("IO.read", {
-      handle: this.#handle,
-      size: PDF_CHUNK_BYTES,
-    });
+    const [reading = this.#ask(), ...ahead] = this.#asked;
+    this.#asked = ahead;
     const { data, base64Encoded = false, eof } = await abortable(reading, this.#signal);
     this.ended = eof;
     return Buffer.from(data, base64Encoded ? "base64" : "utf8");
+  }
+
+  async #ask(): Promise<Protocol.IO.ReadResponse> {
+    return await this.#context.session.send("IO.read", {
+      handle: this.#handle,
+      size: PDF_CHUNK_BYTES,
+    });
   }
 }
 

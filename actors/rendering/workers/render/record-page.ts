@@ -44,7 +44,7 @@ export class PageRecord implements Disposable {
     this.#recording.defer(() => {
       session.off("Runtime.consoleAPICalled", said).off("Runtime.exceptionThrown", thrown);
     });
-    context.hearConsole();
+    context.hearAll();
   }
 
   /** Returns what was recorded so far. */

@@ -72,6 +72,8 @@ export class RenderTasks {
       const { report } = printed;
       if (report) return await this.#reported({ ...printed, report }, { task, input, place });
       const reply = printed.summary();
+      // A small PDF needs its browser no longer.
+      if (reply.bytes !== null) task.setAnswering();
       const about = () => ({ pages: printed.trailer().pages, status: reply.status });
       return {
         reply,
@@ -140,6 +142,7 @@ export class RenderTasks {
       const rendered = await renderPage(pool, held, { output, signal, clock });
       const { answer, browserMs, status, report } = rendered;
       const bytes = write(answer, report);
+      task.setAnswering();
       return {
         reply: { browserMs, bytes: bytes.length, ...statusOf(status) },
         chunks: place.keep(Readable.from([bytes]), () => ({ status })),
