@@ -1,10 +1,9 @@
 /** Pulls tasks of a lane for its idle slots, several in one request, and gives each task to one slot. */
-import type { Consumer } from "@nats-io/jetstream";
 import type { Logger } from "pino";
-import { READER_RETRY_MS } from "../../../schemas/limits.ts";
-import { STREAMS } from "../../../schemas/subjects.ts";
+import { READER_RETRY_MS, TASK_END_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
+import { pullTasks } from "./pull-tasks.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 
 /** Limits the tasks of one pull, however many slots are idle, because passing on a task takes only a millisecond. */
@@ -47,7 +46,6 @@ export class TaskPuller implements TaskSource {
   readonly #idle: ((pulled: PulledTask | undefined) => void)[] = [];
   /** Number of tasks that were requested and have not arrived; never more than the idle slots. */
   #asked = 0;
-  #consumer: Promise<Consumer> | undefined;
 
   constructor(parts: TaskPullerParts) {
     this.#parts = parts;
@@ -74,32 +72,24 @@ export class TaskPuller implements TaskSource {
   }
 
   async #pull(count: number): Promise<void> {
-    const { clock, logger, consumer: name, stopping } = this.#parts;
+    const { bus, clock, logger, consumer, stopping } = this.#parts;
     let missing = count;
     this.#asked += count;
+    const take = (message: PulledMessage, pulledAt: number) => {
+      missing -= 1;
+      this.#asked -= 1;
+      this.#idle.shift()?.({ message, pulledAt });
+      this.#ask();
+    };
+    // Limits the wait of the pull, so that a worker that stops does not wait long for it.
+    const limits = { expiresMs: TASK_PULL_MS, giveUpMs: TASK_END_MS };
     try {
-      this.#consumer ??= this.#find();
-      const consumer = await this.#consumer;
-      const pulledAt = clock.monotonic();
-      // Limits the wait of the pull, so that a worker that stops does not wait long for it.
-      const options = { max_messages: count, expires: TASK_PULL_MS, bind: true };
-      for await (const message of await consumer.fetch(options)) {
-        missing -= 1;
-        this.#asked -= 1;
-        this.#idle.shift()?.({ message, pulledAt });
-        this.#ask();
-      }
+      await pullTasks({ bus, clock, consumer, count, ...limits, take });
     } catch (error) {
-      this.#consumer = undefined;
-      logger.warn({ err: error, consumer: name }, "tasks not pulled, will try again");
+      logger.warn({ err: error, consumer }, "tasks not pulled, will try again");
       await clock.wait(READER_RETRY_MS, stopping);
     }
     this.#asked -= missing;
     this.#ask();
-  }
-
-  #find(): Promise<Consumer> {
-    const { bus, consumer } = this.#parts;
-    return bus.jetstream.jetstream().consumers.get(STREAMS.tasks, consumer);
   }
 }
