@@ -7,7 +7,7 @@ import { link, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { nkeys } from "@nats-io/transport-node";
 import { busPublicKey } from "../../actors/runtime/bus/bus-key.ts";
-import { BUS_USERS, type BusUserName } from "./permissions.ts";
+import { BUS_USERS, type BusUserName } from "./users.ts";
 
 /** A seed of a user: `SU`, and 56 characters of base32. */
 const SEED = /^SU[A-Z2-7]{56}$/;
