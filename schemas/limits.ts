@@ -138,6 +138,11 @@ export const LANE_TASKS_MAX = 1_000;
 /** Time after which a worker that sends nothing counts as dead. Another worker then gets its task. */
 export const TASK_ACK_WAIT_MS = 6_000;
 export const TASK_TRIES_MAX = 3;
+/**
+ * The number of runs of a task during which the bus was lost and which do not count as tries. A task that itself
+ * causes each loss ends after them.
+ */
+export const TASK_LOSSES_MAX = 10;
 export const TASK_RETRY_MS = 500;
 /** The number of attempts to notify the sender of a task that the task has failed finally. */
 export const FAILURE_TRIES_MAX = 10;

@@ -8,9 +8,8 @@ import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { DISK_POLL_MS } from "../schemas/limits.ts";
 import { type BusAccess, nkeyAccess } from "./bus-users/bus-access.ts";
-import { BUS_USERS } from "./bus-users/permissions.ts";
 import { makeSeeds } from "./bus-users/seeds.ts";
-import { SERVER_PART, serverPart } from "./bus-users/server-part.ts";
+import { BUS_USERS } from "./bus-users/users.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import { freePort } from "./free-port.ts";
 import type { Logger } from "./logger.ts";
@@ -181,6 +180,8 @@ export class EmbeddedNats {
 async function writeConfig(folder: string, logger: Logger): Promise<string> {
   const { made, publicKeys } = await makeSeeds(folder);
   if (made.length > 0) logger.debug({ users: made }, "users of the bus made");
+  // Loaded only here, because it loads the parser of YAML, which an instance with other servers does not need.
+  const { SERVER_PART, serverPart } = await import("./bus-users/server-part.ts");
   await writeIfChanged(join(folder, SERVER_PART), serverPart(publicKeys, [PERSON]));
   const path = join(folder, "nats.conf");
   // nats-server resolves an included path relative to the including file.

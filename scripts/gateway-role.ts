@@ -27,6 +27,7 @@ import { ObjectStore } from "../actors/runtime/store/object-store.ts";
 import { BusLines } from "../actors/runtime/store/stored-lines.ts";
 import type { AnyWorkerDefinition } from "../actors/runtime/workers/define-worker.ts";
 import { WorkerHost, type WorkerHostParts } from "../actors/runtime/workers/worker-host.ts";
+import type { StreamReader } from "../gateway/apps/app-router.ts";
 import { type RunningGateway, startGateway } from "../gateway/main.ts";
 import { TokenFinder } from "../gateway/oauth/tokens/token-finder.ts";
 import type { DevtoolsBus } from "../gateway/rendering/devtools/devtools-bus.ts";

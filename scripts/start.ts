@@ -2,6 +2,12 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { StopSignal } from "./stop-signal.ts";
 
+/**
+ * When the garbage of the start is collected. Not at the start itself: the collection would delay the first requests,
+ * and an instance that soon ends does not need it.
+ */
+const RETURN_MEMORY_AFTER_MS = 5_000;
+
 // Created before the other modules load: loading takes as long as starting, and a signal may arrive meanwhile.
 const stopping = new StopSignal();
 const [{ greeting }, { runProgram }, { returnMemory }, { roles }] = await Promise.all([
@@ -19,7 +25,7 @@ process.exit(
     roles,
     stopping,
     onReady(config) {
-      returnMemory();
+      setTimeout(returnMemory, RETURN_MEMORY_AFTER_MS).unref();
       console.log(greeting(config));
     },
   }),

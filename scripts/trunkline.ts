@@ -1,10 +1,6 @@
 /** The command-line program: finds the requested command and runs it. */
 
 import { ADMIN_COMMANDS } from "./admin/admin-commands.ts";
-import { adminDead } from "./admin/admin-dead.ts";
-import { adminShards } from "./admin/admin-shards.ts";
-import { adminTasks } from "./admin/admin-tasks.ts";
-import { adminTrace } from "./admin/admin-trace.ts";
 import { printableLines } from "./admin/printable.ts";
 import { UsageError } from "./admin/usage-error.ts";
 import { version } from "./version.ts";
@@ -78,36 +74,40 @@ function start(rest: readonly string[]): void {
     throw new UsageError('Cannot run "start": expected nothing after it; settings are variables');
 }
 
+/** Resolves with the exit status, or with nothing after success. */
+type AdminCommand = (parameters: string[], environment: NodeJS.ProcessEnv) => Promise<unknown>;
+
+/** Loads the command of each noun. A command loads only its own modules, because most of its time is loading. */
+function adminCommands(): Record<string, () => Promise<AdminCommand>> {
+  return {
+    shards: async () => (await import("./admin/admin-shards.ts")).adminShards,
+    tasks: async () => (await import("./admin/admin-tasks.ts")).adminTasks,
+    trace: async () => (await import("./admin/admin-trace.ts")).adminTrace,
+    dead: async () => (await import("./admin/admin-dead.ts")).adminDead,
+    doctor: async () => (await import("./admin/admin-doctor.ts")).adminDoctor,
+    backup: async () => (await import("./admin/admin-backup.ts")).adminBackup,
+    restore: async () => (await import("./admin/admin-restore.ts")).adminRestore,
+    "bus-credentials": async () =>
+      (await import("./admin/admin-bus-credentials.ts")).adminBusCredentials,
+    streams: async () => (await import("./admin/admin-streams.ts")).adminStreams,
+    secrets: async () => (await import("./admin/admin-secrets.ts")).adminSecrets,
+  };
+}
+
 /** Returns the exit status. */
 async function admin([noun, ...rest]: string[]): Promise<number> {
-  if (noun === "dead") await adminDead(rest, process.env);
-  else if (noun === "shards") await adminShards(rest, process.env);
-  else if (noun === "tasks") await adminTasks(rest, process.env);
-  else if (noun === "trace") await adminTrace(rest, process.env);
-  else if (noun === "doctor") {
-    const { adminDoctor } = await import("./admin/admin-doctor.ts");
-    return await adminDoctor(rest, process.env);
-  } else if (noun === "backup") {
-    const { adminBackup } = await import("./admin/admin-backup.ts");
-    await adminBackup(rest, process.env);
-  } else if (noun === "restore") {
-    const { adminRestore } = await import("./admin/admin-restore.ts");
-    await adminRestore(rest, process.env);
-  } else if (noun === "bus-credentials") {
-    const { adminBusCredentials } = await import("./admin/admin-bus-credentials.ts");
-    await adminBusCredentials(rest, process.env);
-  } else if (noun === "streams") {
-    const { adminStreams } = await import("./admin/admin-streams.ts");
-    await adminStreams(rest, process.env);
-  } else if (noun === "secrets") {
-    const { adminSecrets } = await import("./admin/admin-secrets.ts");
-    await adminSecrets(rest, process.env);
-  } else if (noun === undefined) {
-    const nouns =
-      "shards, tasks, trace, dead, doctor, backup, restore, bus-credentials, streams or secrets";
+  const commands = adminCommands();
+  if (noun === undefined) {
+    const nouns = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(
+      Object.keys(commands),
+    );
     throw new UsageError(`Cannot run "admin": expected ${nouns} after it`);
-  } else throw new UsageError(`Cannot run "admin ${noun}": no such command`);
-  return 0;
+  }
+  const load = Object.hasOwn(commands, noun) ? commands[noun] : undefined;
+  if (!load) throw new UsageError(`Cannot run "admin ${noun}": no such command`);
+  const run = await load();
+  const status = await run(rest, process.env);
+  return typeof status === "number" ? status : 0;
 }
 
 /** Runs a command for apps. Its modules are loaded only here, so that operators' commands do not wait for them. */

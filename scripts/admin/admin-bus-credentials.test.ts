@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { BUS_USERS } from "../bus-users/permissions.ts";
+import { BUS_USERS } from "../bus-users/users.ts";
 import { trunkline } from "../testing/command-line.ts";
 
 describe("admin bus-credentials", function () {

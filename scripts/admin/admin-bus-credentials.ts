@@ -4,9 +4,9 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { BUS_USERS } from "../bus-users/permissions.ts";
 import { makeSeeds, seedFile } from "../bus-users/seeds.ts";
 import { SERVER_PART, serverPart } from "../bus-users/server-part.ts";
+import { BUS_USERS } from "../bus-users/users.ts";
 import { REPOSITORY } from "../tools.ts";
 import { UsageError } from "./usage-error.ts";
 

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type BusLogin, nkeyAccess } from "../bus-users/bus-access.ts";
 import { outsideAccess } from "../bus-users/outside-access.ts";
-import type { BusUserName } from "../bus-users/permissions.ts";
+import type { BusUserName } from "../bus-users/users.ts";
 import { type Config, configFromEnvironment } from "../config.ts";
 import { BUS_FOLDER } from "../embedded-nats.ts";
 import type { Role } from "../settings.ts";

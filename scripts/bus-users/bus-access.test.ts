@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { nkeyAccess } from "./bus-access.ts";
-import type { BusUserName } from "./permissions.ts";
 import { makeSeeds, seedFile } from "./seeds.ts";
+import type { BusUserName } from "./users.ts";
 
 describe("access to the bus by NKeys", () => {
   let folder: string;

@@ -2,8 +2,8 @@
 import { stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { BusOptions } from "../../actors/runtime/bus/bus.ts";
-import { BUS_USERS, type BusUserName } from "./permissions.ts";
 import { readSeed } from "./seeds.ts";
+import { BUS_USERS, type BusUserName } from "./users.ts";
 
 /** Users of the bus that belong to roles of processes. The other users are for people. */
 const ROLES: ReadonlySet<BusUserName> = new Set(["gateway", "actors", "browser"]);

@@ -8,7 +8,7 @@ import { readBusAddress } from "../../actors/runtime/bus/bus-address.ts";
 import { runCommand } from "../testing/command-line.ts";
 import { type Credentials, RoleProcess } from "../testing/role-process.ts";
 import { REPOSITORY } from "../tools.ts";
-import { BUS_USERS } from "./permissions.ts";
+import { BUS_USERS } from "./users.ts";
 
 describe("users of an embedded bus", function () {
   this.timeout(240_000);

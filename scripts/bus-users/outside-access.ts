@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import type { BusTls } from "../../actors/runtime/bus/bus-tls.ts";
 import type { Config } from "../config.ts";
 import { type BusAccess, nkeyAccess } from "./bus-access.ts";
-import type { BusUserName } from "./permissions.ts";
+import type { BusUserName } from "./users.ts";
 
 type BusSettings = Pick<Config, "natsCredsFile" | "natsNkeys" | "natsTls">;
 

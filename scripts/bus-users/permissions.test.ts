@@ -19,7 +19,7 @@ import {
   taskSubject,
 } from "../../schemas/subjects.ts";
 import { SecuredNats } from "../testing/secured-nats.ts";
-import { BUS_USERS, type BusUserName } from "./permissions.ts";
+import { BUS_USERS, type BusUserName } from "./users.ts";
 
 type Operation = "publish" | "subscribe";
 type Act = readonly [user: BusUserName, operation: Operation, subject: string];

@@ -1,4 +1,4 @@
-/** The users of the bus and their permissions to publish and subscribe, read from deploy/bus-permissions. */
+/** Reads the permissions of the bus's users to publish and subscribe from deploy/bus-permissions. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -7,13 +7,7 @@ import { STATE_STREAMS_MAX } from "../../schemas/limits.ts";
 import { ofEachStream } from "../../schemas/split-streams.ts";
 import { stateBucket } from "../../schemas/subjects.ts";
 import { REPOSITORY } from "../tools.ts";
-
-/**
- * The users of the bus: one for each role of a process, `operator` for people who only read, and `admin` for people
- * who make changes.
- */
-export const BUS_USERS = ["gateway", "actors", "browser", "operator", "admin"] as const;
-export type BusUserName = (typeof BUS_USERS)[number];
+import type { BusUserName } from "./users.ts";
 
 export const PERMISSIONS_FOLDER = "deploy/bus-permissions";
 

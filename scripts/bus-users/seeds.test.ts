@@ -2,8 +2,8 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { BUS_USERS } from "./permissions.ts";
 import { makeSeeds, readSeed, seedFile } from "./seeds.ts";
+import { BUS_USERS } from "./users.ts";
 
 describe("seeds", () => {
   let folder: string;

@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { nkeys } from "@nats-io/transport-node";
-import { BUS_USERS, type BusUserName } from "./permissions.ts";
+import { busPublicKey } from "../../actors/runtime/bus/bus-key.ts";
+import { BUS_USERS, type BusUserName } from "./users.ts";
 
 /** A seed of a user: `SU`, and 56 characters of base32. */
 const SEED = /^SU[A-Z2-7]{56}$/;
@@ -33,7 +34,7 @@ export async function makeSeeds(
   }
   if (made.length > 0) await syncFolder(folder);
   const keys = await Promise.all(
-    BUS_USERS.map(async (name) => [name, publicKeyOf(await readSeed(seedFile(folder, name)))]),
+    BUS_USERS.map(async (name) => [name, busPublicKey(await readSeed(seedFile(folder, name)))]),
   );
   return { made, publicKeys: Object.fromEntries(keys) };
 }
@@ -73,5 +74,3 @@ export async function readSeed(path: string): Promise<string> {
   if (SEED.test(text)) return text;
   throw new Error(`Cannot read the NKey seed "${path}": expected a line that begins with SU`);
 }
-
-const publicKeyOf = (seed: string) => nkeys.fromSeed(new TextEncoder().encode(seed)).getPublicKey();

@@ -2,8 +2,9 @@
  * Writes the part of nats-server's configuration with the accounts: the users of the bus, their public keys and their
  * permissions.
  */
-import { BUS_USERS, type Permissions, readPermissions } from "./permissions.ts";
+import { type Permissions, readPermissions } from "./permissions.ts";
 import type { PublicKeys } from "./seeds.ts";
+import { BUS_USERS } from "./users.ts";
 
 /** The name of the configuration file that a server includes. */
 export const SERVER_PART = "bus-users.conf";

@@ -6,9 +6,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BusLogin, nkeyAccess } from "../bus-users/bus-access.ts";
-import { BUS_USERS, type BusUserName } from "../bus-users/permissions.ts";
 import { makeSeeds, type PublicKeys, seedFile } from "../bus-users/seeds.ts";
 import { serverPart } from "../bus-users/server-part.ts";
+import { BUS_USERS, type BusUserName } from "../bus-users/users.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
 
 /** A user with all rights and a password, like the operator's user on an embedded server. */

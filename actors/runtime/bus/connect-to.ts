@@ -1,13 +1,9 @@
 /** Connects to the servers of the bus as one of its users. */
-import {
-  connect,
-  credsAuthenticator,
-  type NatsConnection,
-  nkeyAuthenticator,
-} from "@nats-io/transport-node";
+import { connect, credsAuthenticator, type NatsConnection } from "@nats-io/transport-node";
 import { BUS_CONNECT_MS } from "../../../schemas/limits.ts";
 import { inboxesOf } from "../../../schemas/subjects.ts";
 import { readBusAddress } from "./bus-address.ts";
+import { busAuthenticator } from "./bus-key.ts";
 import { type BusTls, connectProblem, tlsOptions } from "./bus-tls.ts";
 
 export interface ConnectOptions {
@@ -61,8 +57,10 @@ function authenticationOf(
   { credentials, nkey }: Pick<ConnectOptions, "credentials" | "nkey">,
   password: { user?: string; pass?: string },
 ) {
-  const bytes = (text: string) => new TextEncoder().encode(text.trim());
-  if (nkey !== undefined) return { authenticator: nkeyAuthenticator(bytes(nkey)) };
-  if (credentials) return { ...password, authenticator: credsAuthenticator(bytes(credentials)) };
+  if (nkey !== undefined) return { authenticator: busAuthenticator(nkey.trim()) };
+  if (credentials) {
+    const bytes = new TextEncoder().encode(credentials.trim());
+    return { ...password, authenticator: credsAuthenticator(bytes) };
+  }
   return password;
 }

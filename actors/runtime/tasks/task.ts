@@ -26,10 +26,13 @@ export const Task = z.object({
    * count.
    */
   triesBefore: z.number().optional(),
+  /** Number of runs that lost the bus and therefore do not count as tries. */
+  losses: z.number().optional(),
 });
 export type Task = z.infer<typeof Task>;
 
 export function encodeTask(task: Task): string {
-  const { id, from, key, message, input, caller, deadlineAt, trace, triesBefore } = task;
-  return JSON.stringify({ id, from, key, message, input, caller, deadlineAt, trace, triesBefore });
+  const { id, from, key, message, input, caller, deadlineAt, trace, triesBefore, losses } = task;
+  const times = { deadlineAt, trace, triesBefore, losses };
+  return JSON.stringify({ id, from, key, message, input, caller, ...times });
 }

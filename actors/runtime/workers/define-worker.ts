@@ -57,7 +57,7 @@ export interface TaskContext {
   tell(envelope: Envelope): Promise<boolean>;
   /**
    * Calls an actor. Rejects with the actor's refusal. If the actor is busy or out of reach, it rejects with an error
-   * that makes the task retry. Unless the options have a signal, the task's own signal ends the call.
+   * that makes the task retry. The task's own signal also ends the call.
    */
   call: ActorClient["call"];
 }

@@ -6,7 +6,7 @@ import { startWorld, type World } from "../../../scripts/testing/actor-world.ts"
 import { echo } from "../../../scripts/testing/echo.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { systemClock } from "../lib/clock.ts";
-import { Pull } from "./pull.ts";
+import { pullTasks } from "./pull-tasks.ts";
 import { IDLE_PULL_MS, LANE_PULL_TASKS_MAX, TASK_PULL_MS, TaskPuller } from "./task-puller.ts";
 
 /** One task more than one pull requests. */
@@ -114,17 +114,16 @@ describe("TaskPuller", function () {
     await wereAsked(2);
     expect(waits.at(-1)).to.equal(IDLE_PULL_MS);
     let isOver = false;
-    const short = new Pull({
-      ...{ bus: world.bus, clock: systemClock, consumer: "echo-fast" },
-      ...{ count: 1, waitMs: TASK_PULL_MS, took: () => {} },
-      ended: () => {
-        isOver = true;
-      },
+    const short = pullTasks({
+      ...{ bus: world.bus, clock: systemClock, stream: STREAMS.tasks, consumer: "echo-fast" },
+      ...{ count: 1, expiresMs: TASK_PULL_MS, giveUpMs: 30_000, take: () => {} },
+    }).then(() => {
+      isOver = true;
     });
     stopping.abort();
     expect(await textsTaken()).to.deep.equal([undefined]);
     expect(isOver).to.equal(false);
-    await short.cancel();
+    await short;
     expect(isOver).to.equal(true);
   });
 

@@ -4,7 +4,7 @@ import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
 import { isSingleServer } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
-import { Pull } from "./pull.ts";
+import { pullTasks } from "./pull-tasks.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 
 /** Limits the tasks of one pull, however many slots are idle, because passing on a task takes only a millisecond. */
@@ -16,6 +16,8 @@ export const TASK_PULL_MS = 1_000;
  * most of its work while it is idle. A worker relies on a task for TASK_SURE_MS after the pull, so two seconds are left.
  */
 export const IDLE_PULL_MS = 3_000;
+/** A pull whose end does not arrive within this time after it expired is lost. */
+const PULL_LATE_MS = 1_000;
 
 export interface PulledTask {
   message: PulledMessage;
@@ -56,18 +58,9 @@ export class TaskPuller implements TaskSource {
   /** Number of tasks that were requested and have not arrived; never more than the idle slots. */
   #asked = 0;
   #waitMs = TASK_PULL_MS;
-  readonly #pulls = new Set<Pull>();
 
   constructor(parts: TaskPullerParts) {
     this.#parts = parts;
-    const { bus, stopping } = parts;
-    // A server that was away may have lost the pulls.
-    const forget = bus.onReconnect(() => this.#restart());
-    const stop = () => {
-      forget();
-      this.#stop();
-    };
-    stopping.addEventListener("abort", stop, { once: true });
   }
 
   take(): Promise<PulledTask | undefined> {
@@ -84,62 +77,37 @@ export class TaskPuller implements TaskSource {
       while (this.#idle.length > this.#asked) this.#idle.pop()?.(undefined);
       return;
     }
-    // A pull would be lost. The next connection pulls again.
-    if (this.#parts.bus.isAway) return;
     const wanted = Math.min(this.#idle.length, LANE_PULL_TASKS_MAX);
     // Does not pull for each task that arrives, so that a lane with many idle slots pulls less often than tasks
     // arrive.
-    if (this.#asked < wanted / 2) this.#pull(wanted - this.#asked);
+    if (this.#asked < wanted / 2) void this.#pull(wanted - this.#asked);
   }
 
-  #pull(count: number): void {
-    const { bus, clock, stream, consumer } = this.#parts;
-    const pulledAt = clock.monotonic();
+  async #pull(count: number): Promise<void> {
+    const { bus, clock, logger, stream, consumer, stopping } = this.#parts;
+    const expiresMs = this.#waitMs;
+    let missing = count;
     this.#asked += count;
-    const pull: Pull = new Pull({
-      bus,
-      clock,
-      stream,
-      consumer,
-      count,
-      waitMs: this.#waitMs,
-      took: (message) => {
-        this.#asked -= 1;
-        this.#waitMs = TASK_PULL_MS;
-        this.#idle.shift()?.({ message, pulledAt });
-        this.#ask();
-      },
-      ended: (missing, error) => {
-        this.#pulls.delete(pull);
-        const isIdle = missing === count && error === undefined;
-        if (isIdle && isSingleServer(bus)) this.#waitMs = IDLE_PULL_MS;
-        void this.#askAgain(missing, error);
-      },
-    });
-    this.#pulls.add(pull);
-  }
-
-  async #askAgain(missing: number, error: Error | undefined): Promise<void> {
-    const { clock, logger, consumer, stopping } = this.#parts;
-    if (error) {
+    const take = (message: PulledMessage, pulledAt: number) => {
+      missing -= 1;
+      this.#asked -= 1;
+      this.#waitMs = TASK_PULL_MS;
+      this.#idle.shift()?.({ message, pulledAt });
+      this.#ask();
+    };
+    // A worker that stops does not wait for a long pull. A task that the server sends in the same moment may be lost
+    // until its acknowledgement is due. That is possible only in a lane without tasks for some time.
+    const isLong = expiresMs > TASK_PULL_MS;
+    const limits = { expiresMs, giveUpMs: expiresMs + PULL_LATE_MS };
+    const pull = { bus, clock, stream, consumer, count, ...limits, take };
+    try {
+      await pullTasks({ ...pull, ...(isLong && { leave: stopping }) });
+      if (missing === count && isSingleServer(bus)) this.#waitMs = IDLE_PULL_MS;
+    } catch (error) {
       logger.warn({ err: error, consumer }, "tasks not pulled, will try again");
       await clock.wait(READER_RETRY_MS, stopping);
     }
     this.#asked -= missing;
-    this.#ask();
-  }
-
-  #restart(): void {
-    for (const pull of this.#pulls) void pull.cancel();
-    this.#ask();
-  }
-
-  /**
-   * Cancels the long pulls. A task that the server sends in the same moment may be lost until its acknowledgement is
-   * due. That is possible only in a lane without tasks for some time: other pulls are short, and end by themselves.
-   */
-  #stop(): void {
-    for (const pull of this.#pulls) if (pull.waitMs > TASK_PULL_MS) void pull.cancel();
     this.#ask();
   }
 }

@@ -3,7 +3,7 @@
  */
 import { createHash } from "node:crypto";
 import { AckPolicy } from "@nats-io/jetstream";
-import { type Msg, nanos } from "@nats-io/transport-node";
+import { nanos } from "@nats-io/transport-node";
 import type { Logger } from "pino";
 import {
   BUS_REQUEST_MS,
@@ -16,7 +16,8 @@ import { keyOfTurn, queuedSubject, turnConsumer } from "../../../schemas/subject
 import type { Bus } from "../bus/bus.ts";
 import { isSingleServer } from "../bus/read-in-order.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
-import { pulledMessage } from "./pulled-message.ts";
+import { pullTasks } from "./pull-tasks.ts";
+import type { PulledMessage } from "./pulled-message.ts";
 import type { PulledTask, TaskSource } from "./task-puller.ts";
 import { TaskTurns, type TurnLimits } from "./task-turns.ts";
 
@@ -50,9 +51,6 @@ interface TurnPullerParts {
   /** Aborts when no more tasks are wanted. */
   stopping: AbortSignal;
 }
-
-/** The server's status for a pull that expired without a message. */
-const EXPIRED = 408;
 
 export class TurnPuller implements TaskSource {
   readonly #parts: TurnPullerParts;
@@ -133,16 +131,20 @@ export class TurnPuller implements TaskSource {
     const { bus, clock, kind, lane } = this.#parts;
     const consumer = turnConsumer(kind, lane, digestOf(key));
     await this.#declare(key, consumer);
-    const pulledAt = clock.monotonic();
-    const message = await this.#request(consumer).catch((error: unknown) => {
+    let pulled: Pick<PulledTask, "message" | "pulledAt"> | undefined;
+    const { stream } = laneOf(bus.layout, { kind, lane });
+    const limits = { count: 1, expiresMs: TURN_PULL_MS, giveUpMs: BUS_REQUEST_MS };
+    const take = (message: PulledMessage, pulledAt: number) => {
+      pulled = { message, pulledAt };
+    };
+    const pull = { bus, clock, stream, consumer, ...limits, take };
+    await pullTasks(pull).catch((error: unknown) => {
       // Create the consumer again at the next pull: it may have been removed, for example on a bus that was set up
       // anew.
       this.#declared.delete(consumer);
       throw error;
     });
-    const status = message.headers?.code ?? 0;
-    if (status === EXPIRED) return undefined;
-    if (status !== 0) throw new Error(`Cannot pull task: ${message.headers?.description}`);
+    if (pulled === undefined) return undefined;
     const startedAt = clock.monotonic();
     let isWaiting = false;
     let isAnswering = false;
@@ -165,20 +167,7 @@ export class TurnPuller implements TaskSource {
       this.#turns.end(key, clock.monotonic() - startedAt);
       this.#assign();
     };
-    const report = { setWaiting, setAnswering, release };
-    return { message: pulledMessage(bus.connection, message), pulledAt, ...report };
-  }
-
-  /**
-   * Pulls one message. The answer has the subject of the queue, so the request needs its own subscription (`noMux`).
-   */
-  #request(consumer: string): Promise<Msg> {
-    const { bus } = this.#parts;
-    const { stream } = laneOf(bus.layout, this.#parts);
-    const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
-    const payload = JSON.stringify({ batch: 1, expires: nanos(TURN_PULL_MS) });
-    const options = { timeout: BUS_REQUEST_MS, noMux: true };
-    return bus.whileConnected(() => bus.connection.request(subject, payload, options));
+    return { ...pulled, setWaiting, setAnswering, release };
   }
 
   async #declare(key: string, consumer: string): Promise<void> {

@@ -13,7 +13,6 @@ import {
 } from "../../../schemas/limits.ts";
 import { laneOf } from "../../../schemas/split-streams.ts";
 import { taskConsumer } from "../../../schemas/subjects.ts";
-import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { InvalidInput } from "../bus/refusal.ts";
 import { type ActorClient, BusActorClient } from "../calls/actor-client.ts";
@@ -21,8 +20,9 @@ import { type Clock, OVER } from "../lib/clock.ts";
 import { inSpan } from "../lib/trace.ts";
 import { buryTask } from "../mail/dead-letters.ts";
 import type { ServiceCounts } from "../observe/service-counts.ts";
-import { encodeTask, Task } from "../tasks/task.ts";
+import type { Task } from "../tasks/task.ts";
 import type { AnyWorkerDefinition, TaskContext } from "./define-worker.ts";
+import { handBack, handBackAfterLoss, hasLostBus, readTask, triesOf } from "./hand-back.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
 import {
@@ -52,6 +52,8 @@ interface Run {
   task: Task;
   message: PulledMessage;
   attempt: number;
+  /** The bus's number of lost connections when the run began. */
+  disconnections: number;
   signal: AbortSignal;
   lease: TaskLease;
   caller: TaskCaller | undefined;
@@ -119,9 +121,7 @@ export class WorkerHost {
       const named = { kind: definition.contract.kind, name: task.message, key: task.key };
       logger.error(named, "task ignored its abort signal, returned to the queue");
     }
-    await Promise.all(
-      left.map(({ message, task, attempt }) => this.#handBack(message, task, attempt)),
-    );
+    await Promise.all(left.map(({ message, task }) => handBack(this.#parts.bus, message, task)));
     this.#news.stop();
   }
 
@@ -146,14 +146,14 @@ export class WorkerHost {
     const { message, pulledAt } = pulled;
     const { bus, logger, clock, counts } = this.#parts;
     const { kind } = definition.contract;
-    const read = Task.safeParse(readJson(message));
+    const read = readTask(message);
     if (!read.success) {
       logger.error({ err: read.error, kind, sequence: message.seq }, "unreadable task dropped");
       return message.term("unreadable");
     }
     const task = read.data;
-    const attempt = (task.triesBefore ?? 0) + message.info.deliveryCount;
-    if (this.#stopping.signal.aborted) return await this.#handBack(message, task, attempt);
+    const attempt = triesOf(message, task);
+    if (this.#stopping.signal.aborted) return await handBack(bus, message, task);
     const controller = new AbortController();
     const startedAt = clock.monotonic();
     const finished = new AbortController();
@@ -173,6 +173,7 @@ export class WorkerHost {
       task,
       message,
       attempt,
+      disconnections: bus.disconnections,
       signal,
       lease,
       caller,
@@ -219,10 +220,15 @@ export class WorkerHost {
         return undefined;
       }
       if (error instanceof HostStopping) {
-        await this.#handBack(message, task, attempt);
+        await handBack(this.#parts.bus, message, task);
         return undefined;
       }
       const refusal = refusalOfTask(error);
+      if (!refusal && hasLostBus(this.#parts.bus, run)) {
+        logger.warn({ ...named, err: error }, "task lost the bus, it is handed back");
+        await handBackAfterLoss({ ...this.#parts, stopping: this.#stopping.signal }, run);
+        return undefined;
+      }
       if (!refusal && attempt < TASK_TRIES_MAX) {
         logger.warn({ ...named, err: error }, "task failed, will be tried again");
         message.nak(TASK_RETRY_MS * 2 ** (attempt - 1));
@@ -233,23 +239,6 @@ export class WorkerHost {
         refusal ??
         new ActorError("internal_error", "Cannot finish task: internal error, see the log");
       return this.#giveUp(run, told, error);
-    }
-  }
-
-  /**
-   * Hands a task back, so that another worker takes it immediately and this try does not count. The bus counts the
-   * deliveries of a message, so the task is queued as another message. Never rejects.
-   */
-  async #handBack(message: PulledMessage, task: Task, attempt: number): Promise<void> {
-    try {
-      const payload = encodeTask({ ...task, triesBefore: attempt - 1 });
-      // The id contains the sequence of the present message, because a task may be handed back many times.
-      const headers = { "Nats-Msg-Id": `${task.id}-back-${message.seq}` };
-      await writeAtomically(this.#parts.bus, [{ subject: message.subject, payload, headers }]);
-      message.ack();
-    } catch {
-      // If the lane is full or the bus is away, the same message is delivered again, which counts as one more try.
-      message.nak();
     }
   }
 
@@ -290,8 +279,12 @@ export class WorkerHost {
         if (!isTold) await sends.send([envelope], undefined);
         return isTold;
       },
-      call: (contract, key, message, given, options) =>
-        this.#actors.call(contract, key, message, given, { signal, ...options }).catch(tryAgain),
+      call: (contract, key, message, given, { signal: own, ...options } = {}) => {
+        const either = own ? AbortSignal.any([signal, own]) : signal;
+        return this.#actors
+          .call(contract, key, message, given, { ...options, signal: either })
+          .catch(tryAgain);
+      },
     });
     const outcome = await this.#heeding(run, work);
     let unheard: unknown;
@@ -392,11 +385,3 @@ function readInput({ definition, task }: Run): unknown {
 /** Returns an own property of a record, because a task may have the name of a property that every object inherits. */
 const own = <T>(record: Record<string, T>, name: string): T | undefined =>
   Object.hasOwn(record, name) ? record[name] : undefined;
-
-function readJson(message: PulledMessage): unknown {
-  try {
-    return message.json();
-  } catch {
-    return undefined;
-  }
-}
