@@ -6,7 +6,7 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, refuse, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { CreatedToken, PermissionGroup, WireToken } from "../lib/wire.ts";
 import { SecretOnce } from "../parts/button.tsx";
@@ -185,7 +185,8 @@ const policyOf = (permissions: readonly string[]) => ({
   permission_groups: permissions.map((id) => ({ id })),
 });
 
-export function TokenPage({ parameters: { id = "" } }: PageParameters) {
+export function TokenPage() {
+  const { id = "" } = useParameters();
   const { restPath, may } = useAccount();
   const path = restPath(`/tokens/${encodeURIComponent(id)}`);
   return (

@@ -4,7 +4,6 @@ import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes, formatNumber } from "../lib/format.ts";
 import { refuse, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
 import type { WireAgent, WireAgentWork, WireQueryRows } from "../lib/wire.ts";
 import { CopyAsCurl, CopyButton } from "../parts/button.tsx";
 import { Form, useForm } from "../parts/form.tsx";
@@ -12,15 +11,21 @@ import { ButtonLink } from "../parts/link.tsx";
 import { Table } from "../parts/list.tsx";
 import { Badge, Facts, JsonBlock, parseJson, Scroll, Time } from "../parts/note.tsx";
 import { Card, RestPage } from "../parts/page.tsx";
-import { type AgentPlace, agentPath, appPath, webhooksPlace } from "./agent-place.ts";
+import {
+  type AgentPlace,
+  agentPath,
+  appPath,
+  useAgentPlace,
+  webhooksPlace,
+} from "./agent-place.ts";
 
 /** Interval between two reads. It is long, because each read loads the agent into memory if it is not there. */
 const REFRESH_MS = 5_000;
 
-export function AgentPage({ parameters }: PageParameters) {
+export function AgentPage() {
   const { restPath, may } = useAccount();
-  const { app = "", className = "", agent: name = "" } = parameters;
-  const place = { app, className, name };
+  const place = useAgentPlace();
+  const { app, className, name } = place;
   return (
     <RestPage<WireAgent>
       path={restPath(agentPath(place))}

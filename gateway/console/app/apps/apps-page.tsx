@@ -2,7 +2,7 @@
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatNumber } from "../lib/format.ts";
 import { ask } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireAgentUsage, WireApp, WireAppEntry } from "../lib/wire.ts";
 import { Copyable } from "../parts/button.tsx";
@@ -91,7 +91,8 @@ function Deploy() {
   );
 }
 
-export function AppPage({ parameters: { app: name = "" } }: PageParameters) {
+export function AppPage() {
+  const { app: name = "" } = useParameters();
   const { restPath, may, go } = useAccount();
   const path = restPath(appPath(name));
   return (
@@ -194,7 +195,8 @@ function Versions({ app, path, reload }: { app: WireApp; path: string; reload: (
   );
 }
 
-export function SecretsPage({ parameters: { app = "" } }: PageParameters) {
+export function SecretsPage() {
+  const { app = "" } = useParameters();
   const { restPath, may } = useAccount();
   const path = restPath(`${appPath(app)}/secrets`);
   const secrets = useList<WireApp["secrets"][number]>(path);

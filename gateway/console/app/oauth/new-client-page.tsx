@@ -2,7 +2,6 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { CreatedOAuthClient, WireScope } from "../lib/wire.ts";
 import { Copyable, SecretOnce } from "../parts/button.tsx";
@@ -68,12 +67,8 @@ function Registered({ client }: { client: CreatedOAuthClient }) {
   );
 }
 
-export function SettingsPage({ parameters: { id = "" } }: PageParameters) {
-  return (
-    <OfClient id={id} tab="settings">
-      {(props) => <Settings {...props} />}
-    </OfClient>
-  );
+export function SettingsPage() {
+  return <OfClient tab="settings">{(props) => <Settings {...props} />}</OfClient>;
 }
 
 function Settings({ client, path, reload }: OfClientProps) {

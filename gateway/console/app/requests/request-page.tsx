@@ -2,7 +2,7 @@
 
 import { agentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import type { WireStep, WireTrace } from "../lib/wire.ts";
 import { FormCard, useForm } from "../parts/form.tsx";
 import { Link } from "../parts/link.tsx";
@@ -13,7 +13,8 @@ import { Card, Page, RestPage } from "../parts/page.tsx";
 /** Interval between two reads. The request may still run, and processes store its steps with a short delay. */
 const REFRESH_MS = 3_000;
 
-export function RequestPage({ parameters: { id = "" } }: PageParameters) {
+export function RequestPage() {
+  const { id = "" } = useParameters();
   const { restPath, user } = useAccount();
   const below = `/requests/${encodeURIComponent(id)}`;
   return (
