@@ -67,6 +67,7 @@ export function TokensPage() {
           State: ({ status }) => <State of={status} tones={TONES} />,
           Permissions: permissionsIn,
           Made: ({ issued_on: at }) => <Time at={at} />,
+          "Last used": ({ last_used_on: at }) => <Time at={at} />,
           Expires: ({ expires_on: at }) => <Time at={at} />,
         }}
         actions={(token) =>
@@ -192,6 +193,7 @@ export function TokenPage() {
   return (
     <RestPage<WireToken>
       path={path}
+      everyMs={30_000}
       title={(token) => token?.name ?? "API token"}
       above={["API tokens", "account"]}
     >
@@ -203,6 +205,7 @@ export function TokenPage() {
                 "Ends with": <code>…{token.last_four}</code>,
                 State: <State of={token.status} tones={TONES} />,
                 Made: <Time at={token.issued_on} />,
+                "Last used": <Time at={token.last_used_on} />,
                 Expires: <Time at={token.expires_on} />,
               }}
             />
