@@ -5,7 +5,7 @@
 
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, refuse, resultOf } from "../lib/rest.ts";
+import { ask, post, refuse, resultOf } from "../lib/rest.ts";
 import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { CreatedToken, PermissionGroup, WireToken } from "../lib/wire.ts";
@@ -122,14 +122,9 @@ export function NewTokenPage() {
   const [chosen, setChosen] = useState<string[]>([]);
   const [made, setMade] = useState<CreatedToken>();
   const { name, days } = form.values;
-  const expiry = days && {
-    expires_on: new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
-  };
-  const request = {
-    method: "POST" as const,
-    path: restPath("/tokens"),
-    json: { name, policies: [policyOf(chosen)], ...(expiry || {}) },
-  };
+  const endsAt = new Date(Date.now() + Number(days) * DAY_MS).toISOString();
+  const expiry = days === "" ? {} : { expires_on: endsAt };
+  const request = post(restPath("/tokens"), { name, policies: [policyOf(chosen)], ...expiry });
   const create = async () => {
     checkChosen(chosen);
     setMade(await resultOf<CreatedToken>(request));

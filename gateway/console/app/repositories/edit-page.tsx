@@ -1,6 +1,6 @@
 /** The page to change one file of a branch. Saving creates a commit. */
 import { useAccount } from "../lib/account.tsx";
-import { ask, resultOf, send } from "../lib/rest.ts";
+import { ask, post, resultOf, send } from "../lib/rest.ts";
 import { useLoaded } from "../lib/use-rest.ts";
 import type { WireRef, WireRepoDetails, WireUser } from "../lib/wire.ts";
 import { Form, useForm } from "../parts/form.tsx";
@@ -54,21 +54,21 @@ function EditForm({ branch, tip, before }: FormProps) {
   const form = useForm({ path, content: before, message: "" });
   const { path: name, content, message } = form.values;
   const placeholder = `${isNew(path) ? "Add" : "Change"} ${name.split("/").at(-1) ?? ""}`;
-  const commit = async () => {
-    const json = {
+  const save = async () => {
+    const commit = post(rest("/commits"), {
       branch: shortRef(branch),
       expected: tip,
       message: message || placeholder,
       author: authorOf(user),
       changes: [{ path: name, content }],
-    };
-    await ask({ method: "POST", path: rest("/commits"), json });
+    });
+    await ask(commit);
     go(page(`file/${encodePath(name)}`, { ref: branch }));
   };
   return (
     <Form
       submit={`Commit to ${shortRef(branch)}`}
-      onSubmit={commit}
+      onSubmit={save}
       onCancel={() => history.back()}
       form={form}
       fields={[

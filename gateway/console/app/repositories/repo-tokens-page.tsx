@@ -1,7 +1,7 @@
 /** The page of the tokens for Git access to one repository, with example commands. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { resultOf } from "../lib/rest.ts";
+import { post, resultOf } from "../lib/rest.ts";
 import type { MintedRepoToken, WireRepoDetails, WireRepoToken } from "../lib/wire.ts";
 import { Button, Copyable, SecretOnce, useAct } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
@@ -76,8 +76,8 @@ function NewToken({ repo, reload }: { repo: WireRepoDetails; reload: () => void 
   const [made, setMade] = useState<MintedRepoToken>();
   const mint = async () => {
     const { scope, ttl } = form.values;
-    const json = { repo: place.name, scope, ttl: Number(ttl) };
-    setMade(await resultOf<MintedRepoToken>({ method: "POST", path: place.tokens, json }));
+    const asked = { repo: place.name, scope, ttl: Number(ttl) };
+    setMade(await resultOf<MintedRepoToken>(post(place.tokens, asked)));
     reload();
   };
   return (
@@ -124,9 +124,8 @@ export function CloneBox({ repo }: { repo: WireRepoDetails }) {
   const place = useRepo();
   const [token, setToken] = useState<string>();
   const { act, isBusy, error } = useAct(async () => {
-    const json = { repo: place.name, scope: "read", ttl: TOKEN_TTL_S };
-    const request = { method: "POST", path: place.tokens, json } as const;
-    setToken((await resultOf<MintedRepoToken>(request)).plaintext);
+    const asked = { repo: place.name, scope: "read", ttl: TOKEN_TTL_S };
+    setToken((await resultOf<MintedRepoToken>(post(place.tokens, asked))).plaintext);
   });
   return (
     <Card title="Clone">

@@ -1,7 +1,7 @@
 /** The settings page of a repository, including its deletion. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, resultOf } from "../lib/rest.ts";
+import { ask, post, resultOf } from "../lib/rest.ts";
 import type { CreatedRepo, WireRepoDetails } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { Form, FormCard, linesOf, useForm } from "../parts/form.tsx";
@@ -73,8 +73,8 @@ function Fork({ repo }: SettingsProps) {
   const place = useRepo();
   const form = useForm({ name: `${repo.name}-fork`, default_branch_only: false });
   const fork = async () => {
-    const request = { method: "POST", path: place.rest("/fork"), json: form.values } as const;
-    go(repoPlace(place.namespace, (await resultOf<CreatedRepo>(request)).name));
+    const { name } = await resultOf<CreatedRepo>(post(place.rest("/fork"), form.values));
+    go(repoPlace(place.namespace, name));
   };
   return (
     <Card title="Fork">
@@ -110,7 +110,7 @@ function Destroy({ repo }: SettingsProps) {
           label="Prune"
           title="Prune the repository?"
           text="Objects that no branch or tag leads to are dropped soon. They cannot come back."
-          request={{ method: "POST", path: place.rest("/prune") }}
+          request={post(place.rest("/prune"))}
           done={() => setPruned(true)}
         />
       </div>

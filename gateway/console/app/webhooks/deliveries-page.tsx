@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { agentPath, agentPlace, useAgentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes } from "../lib/format.ts";
-import { resultOf } from "../lib/rest.ts";
+import { post, resultOf } from "../lib/rest.ts";
 import { useParameters } from "../lib/router.ts";
 import type { WireDelivery, WireDeliveryContent } from "../lib/wire.ts";
 import { ActButton, Button } from "../parts/button.tsx";
@@ -59,7 +59,7 @@ export function DeliveriesPage() {
         actions={({ id, status }) =>
           canWrite && (
             <ActButton
-              request={{ method: "POST", path: `${base}/${encodeURIComponent(id)}/replay` }}
+              request={post(`${base}/${encodeURIComponent(id)}/replay`)}
               said="Replayed"
               label={`Replay #${id}`}
               isDisabled={status === "waiting"}
@@ -86,7 +86,7 @@ function ReplayMany({ base, reload }: { base: string; reload: () => void }) {
   const form = useForm({ status: "failed", from: "", to: "" });
   const replay = async () => {
     const json = Object.fromEntries(Object.entries(form.values).filter(([, value]) => value));
-    const request = { method: "POST", path: `${base}/replay`, json } as const;
+    const request = post(`${base}/replay`, json);
     const { replayed } = await resultOf<{ replayed: number }>(request);
     setSaid(`${counted(replayed, "event")} replayed`);
     setOpen(false);
@@ -148,7 +148,7 @@ export function DeliveryPage() {
       actions={({ status }, reload) =>
         may("apps.write") && (
           <ActButton
-            request={{ method: "POST", path: `${path}/replay` }}
+            request={post(`${path}/replay`)}
             said="Replayed"
             label="Replay"
             isDisabled={status === "waiting"}

@@ -2,7 +2,7 @@
 import { agentPath, useAgentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration } from "../lib/format.ts";
-import { resultOf } from "../lib/rest.ts";
+import { post, resultOf } from "../lib/rest.ts";
 import { useParameters } from "../lib/router.ts";
 import type { WireTry, WireWebhook, WireWebhookContent } from "../lib/wire.ts";
 import { ActButton } from "../parts/button.tsx";
@@ -49,8 +49,8 @@ function Test({ path, reload }: { path: string; reload: () => void }) {
   const form = useForm({ url: "", secret: "" });
   const send = async () => {
     const { url, secret } = form.values;
-    const json = { url, ...(secret && { secret }) };
-    const { id } = await resultOf<WireWebhook>({ method: "POST", path, json });
+    const request = post(path, { url, ...(secret && { secret }) });
+    const { id } = await resultOf<WireWebhook>(request);
     reload();
     return `Test #${id} is on its way.`;
   };
@@ -85,7 +85,7 @@ export function SentWebhookPage() {
       actions={({ status }, reload) =>
         may("apps.write") && (
           <ActButton
-            request={{ method: "POST", path: `${path}/resend` }}
+            request={post(`${path}/resend`)}
             said="Sent again"
             label="Send again"
             isDisabled={status === "waiting"}
