@@ -45,6 +45,9 @@ describe("account in the console", function () {
 
     await world.follow("API tokens");
     await world.says("2 tokens");
+    await world.page.waitForFunction(
+      `![...document.querySelectorAll('tbody [data-name="Last used"]')].at(0)?.innerText.includes("never")`,
+    );
     // The newest is first.
     await world.openDialog("Revoke");
     await world.heading("Revoke printer 2?");

@@ -4,6 +4,15 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { ConsoleWorld } from "./testing/console-world.ts";
 
+const CLIENT = {
+  client_name: "Mail digest",
+  grant_types: ["authorization_code"],
+  response_types: ["code"],
+  token_endpoint_auth_method: "client_secret_basic",
+  redirect_uris: ["https://digest.example.com/callback"],
+  scopes: ["openid", "apps.read"],
+};
+
 describe("home of the console", function () {
   this.timeout(240_000);
   let world: ConsoleWorld;
@@ -13,12 +22,20 @@ describe("home of the console", function () {
   after(() => world?.[Symbol.asyncDispose]());
 
   it("shows health, usage, activity and quick starts with the account's own values", async () => {
+    const { platform } = world;
+    await platform.rest("POST", "/artifacts/namespaces/default/repos", { name: "parcel" });
+    await platform.rest("POST", "/oauth_clients", CLIENT);
+    await platform.deploy("hooks", "export default { fetch: () => new Response('ok') };");
+    await world.open("", "Home");
     await world.says("All is well");
     await world.says("Browser time today");
     await world.says("API token made");
     // The quick starts appear only after every list above them has loaded.
     await world.says(`/v4/accounts/${world.platform.accountId}/browser-rendering/pdf`);
     await world.audit("home");
+    await world.page.setViewport({ width: 360, height: 780 });
+    await world.press("Menu");
+    await world.audit("home-menu");
     await world.follow("Do it here");
     await world.heading("Rendering");
   });

@@ -183,6 +183,24 @@ describe("repositories in the console", function () {
     expect(again).to.be.an("error");
   });
 
+  it("makes one token for a command that clones, also by two presses", async () => {
+    await world.open("repositories/default/parcel", "parcel");
+    const button = await world.page.waitForSelector('aria/Command with a token[role="button"]');
+    {
+      // Until the answer has come, the button is there.
+      await using _slow = await world.intercept(
+        (request) => request.url().endsWith("/tokens"),
+        (request) => setTimeout(() => void request.continue(), 500),
+      );
+      await button?.click();
+      await button?.click();
+      await world.says("git clone");
+    }
+    await world.open("repositories/default/parcel/tokens", "parcel");
+    await world.says("1 token");
+    expect(await tokens()).to.equal(1);
+  });
+
   it("shows the progress and the failure of an import", async () => {
     await world.open("repositories/-/import", "Import a repository");
     await world.fill("Address", "http://example.com/x.git");

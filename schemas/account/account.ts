@@ -56,6 +56,8 @@ export const TokenEntry = z.object({
   isDisabled: z.boolean().optional(),
   /** The owner of the token: the person who created it, directly or with another token. */
   userId: Id.optional(),
+  /** Time of the last use, with a precision of TOKEN_USED_EVERY_MS. */
+  lastUsedAt: EpochMs.optional(),
 });
 export type TokenEntry = z.infer<typeof TokenEntry>;
 
@@ -132,16 +134,22 @@ export const account = defineContract({
       reply: z.object({ roles: Roles }),
     },
 
-    createToken: { input: TokenEntry.omit({ createdAt: true }), reply: TokenEntry },
+    createToken: {
+      input: TokenEntry.omit({ createdAt: true, lastUsedAt: true }),
+      reply: TokenEntry,
+    },
     listTokens: { input: Nothing, reply: z.object({ tokens: z.array(TokenEntry) }) },
     getToken: { input: z.object({ id: Id }), reply: TokenEntry },
     /**
-     * Replaces all fields of a token, except the time of its creation, its owner, and the grant from which it comes.
+     * Replaces all fields of a token, except the times of its creation and last use, its owner, and the grant from
+     * which it comes.
      */
     changeToken: {
-      input: TokenEntry.omit({ createdAt: true, grantId: true, userId: true }),
+      input: TokenEntry.omit({ createdAt: true, grantId: true, userId: true, lastUsedAt: true }),
       reply: TokenEntry,
     },
+    /** Sent by the token's own actor, which reports a use at most once in TOKEN_USED_EVERY_MS. */
+    tokenUsed: { input: z.object({ id: Id, at: EpochMs }) },
     removeToken: { input: z.object({ id: Id }), reply: Nothing },
 
     /**

@@ -49,8 +49,14 @@ export const apiToken = defineContract({
         notBeforeAt: EpochMs.optional(),
         expiresAt: EpochMs.optional(),
         grantId: GrantId,
+        /** Time of the last use, with a precision of TOKEN_USED_EVERY_MS. */
+        lastUsedAt: EpochMs.optional(),
       }),
     },
+    /**
+     * Sent by the gateway when the token was used and its stored last use is at least TOKEN_USED_EVERY_MS old.
+     */
+    used: { input: z.object({}) },
     /**
      * Replaces `opens`, the secret, or both of an issued token. A new `opens` replaces all its fields: an absent time
      * or `isDisabled` is removed.

@@ -14,5 +14,7 @@ export const PASSWORD_CHARS_MIN = 8;
 export const LOGIN_WINDOW_MS = 15 * 60_000;
 /** Limits the accounts of one person. The user's state and the consent page list all of them. */
 export const ACCOUNTS_PER_USER_MAX = 500;
+/** Precision of the time at which an API token was last used. A more precise time would need a write for every request. */
+export const TOKEN_USED_EVERY_MS = 10 * 60_000;
 /** Limits the members and invitations of one account. The account's state lists them at about 400 bytes each. */
 export const MEMBERS_PER_ACCOUNT_MAX = 200;

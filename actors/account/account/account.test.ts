@@ -80,6 +80,19 @@ describe("account", () => {
     expect(refused.code).to.equal("not_found");
   });
 
+  it("tokenUsed() sets the last use, and ignores older reports and tokens that are gone", () => {
+    const made = run("createToken", opened, token(1)).state;
+    const { id } = token(1);
+    const used = run("tokenUsed", made, { id, at: NOON }).state;
+    expect(run("getToken", used, { id }).reply.lastUsedAt).to.equal(NOON);
+    expect(run("tokenUsed", used, { id, at: NOON }).changed).to.equal(false);
+    expect(run("tokenUsed", used, { id, at: NOON - 1 }).changed).to.equal(false);
+    const renamed = run("changeToken", used, { ...token(1), name: "other" });
+    expect(renamed.reply).to.include({ name: "other", lastUsedAt: NOON });
+    const removed = run("removeToken", used, { id }).state;
+    expect(run("tokenUsed", removed, { id, at: NOON + 1 }).changed).to.equal(false);
+  });
+
   it("admitRendering() admits below the limit and refuses at it until UTC midnight", () => {
     const below = run("browserUsed", opened, { ms: 599_999, taskId: "a" }).state;
     expect(run("admitRendering", below, { limitMs: 600_000 })).to.deep.include({

@@ -28,8 +28,8 @@ export const USAGE_TASKS_REMEMBERED_MAX = 128;
  *
  * State: `{ createdAt, name, members: [{ userId, email, roles }], invitations: [{ id, email, roles, invitedAt,
  * expiresAt, secretHash }], tokens: [{ id, name, permissions, lastFour, createdAt, notBeforeAt?, expiresAt?,
- * grantId?, isDisabled?, userId? }], usage: [{ date, ms, tasks }], countedTasks: [task id] }`; `createdAt` 0 is not
- * opened; members of the first release have a `role` in place of `roles`; invitations that expired go with the next
+ * grantId?, isDisabled?, userId?, lastUsedAt? }], usage: [{ date, ms, tasks }], countedTasks: [task id] }`;
+ * `createdAt` 0 is not opened; members of the first release have a `role` in place of `roles`; invitations that expired go with the next
  * that is made; usage of the last 32 days; the last 128 tasks that were counted
  */
 export const accountActor = defineActor(account, {
@@ -120,15 +120,21 @@ export const accountActor = defineActor(account, {
     },
 
     changeToken(state, input) {
-      const { createdAt, grantId, userId } = tokenOf(state, input.id);
+      const { createdAt, grantId, userId, lastUsedAt } = tokenOf(state, input.id);
       const token = {
         ...input,
         createdAt,
         ...(grantId !== undefined && { grantId }),
         ...(userId !== undefined && { userId }),
+        ...(lastUsedAt !== undefined && { lastUsedAt }),
       };
-      const tokens = state.tokens.map((entry) => (entry.id === input.id ? token : entry));
-      return { state: { ...state, tokens }, reply: token };
+      return { state: withToken(state, token), reply: token };
+    },
+
+    tokenUsed(state, { id, at }) {
+      const token = state.tokens.find((entry) => entry.id === id);
+      if (!token || at <= (token.lastUsedAt ?? 0)) return { state };
+      return { state: withToken(state, { ...token, lastUsedAt: at }) };
     },
 
     removeToken(state, { id }) {
@@ -173,6 +179,11 @@ function checkOpen(state: State): void {
   if (state.createdAt === 0)
     throw new ActorError("not_found", "Cannot find account: it is unknown");
 }
+
+const withToken = (state: State, token: DeepReadonly<TokenEntry>): State => ({
+  ...state,
+  tokens: state.tokens.map((entry) => (entry.id === token.id ? token : entry)),
+});
 
 function tokenOf(state: State, id: string): DeepReadonly<TokenEntry> {
   const token = state.tokens.find((entry) => entry.id === id);

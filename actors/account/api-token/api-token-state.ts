@@ -15,6 +15,7 @@ export const ApiTokenState = z.discriminatedUnion("status", [
     expiresAt: EpochMs.optional(),
     grantId: GrantId,
     isDisabled: z.boolean().optional(),
+    lastUsedAt: EpochMs.optional(),
   }),
   z.object({ status: z.literal("revoked") }),
 ]);

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { TOKEN_USED_EVERY_MS } from "../../../schemas/account/limits.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
@@ -8,6 +9,7 @@ import { ApiTokenState } from "./api-token-state.ts";
 
 const secretHash = createHash("sha256").update("secret").digest("hex");
 const otherHash = createHash("sha256").update("other").digest("hex");
+const KEY = "b".repeat(32);
 const permissions: ["apps.read"] = ["apps.read"];
 const token = { accountId: "a".repeat(32), permissions, secretHash };
 const issued = run("issue", apiTokenActor.initial, token).state;
@@ -41,6 +43,33 @@ describe("api-token", () => {
     expect(verifyAt(1_000)().reply.expiresAt).to.equal(2_000);
     expect(verifyAt(1_999)().reply.notBeforeAt).to.equal(1_000);
     expect(refusal(verifyAt(2_000)).code).to.equal("unauthenticated");
+  });
+
+  it("used() records the time to within TOKEN_USED_EVERY_MS, and reports it to the account", () => {
+    const first = run("used", issued, {}, 5_000);
+    expect(first.send).to.deep.equal([
+      {
+        ...{ to: "actor", kind: "account", key: token.accountId, message: "tokenUsed" },
+        input: { id: KEY, at: 5_000 },
+      },
+    ]);
+    expect(run("verify", first.state, { secretHash }, 6_000).reply.lastUsedAt).to.equal(5_000);
+    const soon = run("used", first.state, {}, 5_000 + TOKEN_USED_EVERY_MS - 1);
+    expect(soon.changed).to.equal(false);
+    expect(soon.send).to.deep.equal([]);
+    const later = run("used", first.state, {}, 5_000 + TOKEN_USED_EVERY_MS);
+    expect(later.state).to.include({ lastUsedAt: 5_000 + TOKEN_USED_EVERY_MS });
+    expect(later.send).to.have.length(1);
+    const changed = run("change", later.state, { secretHash: otherHash }).state;
+    expect(changed).to.include({ lastUsedAt: 5_000 + TOKEN_USED_EVERY_MS });
+  });
+
+  it("used() changes nothing of a token that is unknown or revoked", () => {
+    const revoked = run("revoke", issued, {}).state;
+    for (const state of [apiTokenActor.initial, revoked]) {
+      const { changed, send } = run("used", state, {}, 5_000);
+      expect({ changed, send }).to.deep.equal({ changed: false, send: [] });
+    }
   });
 
   it("issue() repeated changes nothing, and refuses another secret", () => {
@@ -110,5 +139,5 @@ function run<N extends keyof typeof apiTokenActor.contract.messages>(
   input: Parameters<(typeof apiTokenActor.handlers)[N]>[1],
   now = 0,
 ) {
-  return runHandler(apiTokenActor, message, state, input, { now });
+  return runHandler(apiTokenActor, message, state, input, { key: KEY, now });
 }

@@ -1,5 +1,8 @@
 /** Verifies the secret of an API token, and stores the token's permissions. */
+import { account } from "../../../schemas/account/account.ts";
 import { apiToken } from "../../../schemas/account/api-token.ts";
+import { TOKEN_USED_EVERY_MS } from "../../../schemas/account/limits.ts";
+import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
@@ -9,8 +12,8 @@ import { ApiTokenState } from "./api-token-state.ts";
  * Stored at: token id, 32 hex
  *
  * State: `{ status: "unknown" }`, `{ status: "issued", accountId, permissions, secretHash, notBeforeAt?, expiresAt?,
- * grantId?, isDisabled? }` (the grant of the OAuth access token it was made with) or `{ status: "revoked" }`; the
- * secret itself is stored nowhere
+ * grantId?, isDisabled?, lastUsedAt? }` (the grant of the OAuth access token it was made with) or
+ * `{ status: "revoked" }`; the secret itself is stored nowhere
  */
 export const apiTokenActor = defineActor(apiToken, {
   state: ApiTokenState,
@@ -36,6 +39,17 @@ export const apiTokenActor = defineActor(apiToken, {
       // The error is the same for every reason, so that attackers learn nothing from a difference.
       if (!opened) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
       return { state, reply: state };
+    },
+
+    used(state, _input, { key, now }) {
+      const isKnown =
+        state.status !== "issued" ||
+        now < (state.lastUsedAt ?? Number.NEGATIVE_INFINITY) + TOKEN_USED_EVERY_MS;
+      if (isKnown) return { state };
+      return {
+        state: { ...state, lastUsedAt: now },
+        send: [envelope(account, state.accountId, "tokenUsed", { id: key, at: now })],
+      };
     },
 
     change(state, { opens, secretHash }) {

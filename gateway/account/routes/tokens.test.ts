@@ -1,10 +1,12 @@
 import { expect } from "chai";
+import { TOKEN_USED_EVERY_MS } from "../../../schemas/account/limits.ts";
 import { ALL_PERMISSIONS, PERMISSIONS } from "../../../schemas/account/permissions.ts";
 import {
   FAULT_CHARS_MAX,
   JSON_BODY_BYTES_MAX,
   TOKENS_PER_ACCOUNT_MAX,
 } from "../../../schemas/limits.ts";
+import { until } from "../../../scripts/testing/until.ts";
 import {
   giveToken,
   openAccount,
@@ -47,15 +49,43 @@ describe("routes of tokens", () => {
         },
       ],
     });
-    const verified = await gateway.ask("/v4/user/tokens/verify", { token: value });
-    expect(verified.json?.result).to.deep.equal({ id: shown.id, status: "active" });
     const listed = await gateway.ask(tokens);
     expect(listed.json?.result.at(-1)).to.deep.equal(shown);
     const got = await gateway.ask(`${tokens}/${shown.id}`);
     expect(got.json?.result).to.deep.equal(shown);
     expect(listed.text + got.text).not.to.contain(value);
+    const verified = await gateway.ask("/v4/user/tokens/verify", { token: value });
+    expect(verified.json?.result).to.deep.equal({ id: shown.id, status: "active" });
     // The token lacks account.read.
     expect((await gateway.ask(tokens, { token: value })).status).to.equal(403);
+  });
+
+  it("a token shows its last use to within TOKEN_USED_EVERY_MS, also after its secret was replaced", async () => {
+    const { id, value } = (await create(wanted)).json?.result ?? {};
+    const use = (token: string) => gateway.ask("/v4/user/tokens/verify", { token });
+    const lastUse = async () => (await gateway.ask(`${tokens}/${id}`)).json?.result.last_used_on;
+    const shows = (at: number) =>
+      until("the use is shown", async () => (await lastUse()) === new Date(at).toISOString());
+    expect(await lastUse()).to.equal(undefined);
+    await use(value);
+    await shows(START);
+    gateway.clock.now += TOKEN_USED_EVERY_MS - 1;
+    expect((await use(value)).status).to.equal(200);
+    const rolled = await gateway.ask(`${tokens}/${id}/value`, { method: "PUT" });
+    expect(await lastUse()).to.equal(new Date(START).toISOString());
+    gateway.clock.now += 1;
+    await use(rolled.json?.result);
+    await shows(START + TOKEN_USED_EVERY_MS);
+    // A token that is refused is not used.
+    gateway.clock.now += TOKEN_USED_EVERY_MS;
+    expect((await use(value)).status).to.equal(401);
+    await use(gateway.token);
+    const own = `${tokens}/${gateway.token.slice(3, 35)}`;
+    await until("the later use of another token is shown", async () => {
+      const { json } = await gateway.ask(own);
+      return json?.result.last_used_on === new Date(gateway.clock.now).toISOString();
+    });
+    expect(await lastUse()).to.equal(new Date(START + TOKEN_USED_EVERY_MS).toISOString());
   });
 
   it("createToken() accepts groups as listed, times, and resources with a prefix", async () => {

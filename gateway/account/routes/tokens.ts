@@ -266,6 +266,7 @@ function rollToken({ actors }: TokenParts) {
       createdAt: _at,
       grantId: _grant,
       userId: _user,
+      lastUsedAt: _used,
       ...token
     } = await findChangeable(actors, id, caller, "roll");
     const { text, secretHash, lastFour } = newToken(id);

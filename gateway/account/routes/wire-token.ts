@@ -21,6 +21,9 @@ export function wireToken(
     status: expired ? "expired" : token.isDisabled ? "disabled" : "active",
     last_four: token.lastFour,
     issued_on: new Date(token.createdAt).toISOString(),
+    ...(token.lastUsedAt !== undefined && {
+      last_used_on: new Date(token.lastUsedAt).toISOString(),
+    }),
     ...wireValidity(token),
     policies: [
       {

@@ -120,6 +120,12 @@ export const WireToken = z.object({
   status: z.enum(["active", "disabled", "expired"]),
   last_four: z.string().length(4).describe("The last characters of the token"),
   issued_on: z.iso.datetime(),
+  last_used_on: z.iso
+    .datetime()
+    .optional()
+    .describe(
+      "The last time the token was used, to within ten minutes; absent until its first use",
+    ),
   not_before: z.iso.datetime().optional(),
   expires_on: z.iso.datetime().optional(),
   policies: z.array(

@@ -1,7 +1,7 @@
 /** The page of the account's members: their roles, and invitations. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, resultOf } from "../lib/rest.ts";
+import { ask, post, resultOf } from "../lib/rest.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { InvitedMember, WireMember, WireRole } from "../lib/wire.ts";
 import { Button, SecretOnce } from "../parts/button.tsx";
@@ -131,8 +131,7 @@ function Invite({ roles, reload }: { roles: readonly WireRole[]; reload: () => v
   const form = useForm({ email: "", roles: ["Member"] });
   const [invited, setInvited] = useState<InvitedMember>();
   const invite = async () => {
-    const request = { method: "POST", path: restPath("/members"), json: form.values } as const;
-    setInvited(await resultOf<InvitedMember>(request));
+    setInvited(await resultOf<InvitedMember>(post(restPath("/members"), form.values)));
     form.change({ email: "" });
     reload();
   };

@@ -5,8 +5,8 @@
 
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, refuse, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { ask, post, refuse, resultOf } from "../lib/rest.ts";
+import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { CreatedToken, PermissionGroup, WireToken } from "../lib/wire.ts";
 import { SecretOnce } from "../parts/button.tsx";
@@ -67,6 +67,7 @@ export function TokensPage() {
           State: ({ status }) => <State of={status} tones={TONES} />,
           Permissions: permissionsIn,
           Made: ({ issued_on: at }) => <Time at={at} />,
+          "Last used": ({ last_used_on: at }) => <Time at={at} />,
           Expires: ({ expires_on: at }) => <Time at={at} />,
         }}
         actions={(token) =>
@@ -121,14 +122,9 @@ export function NewTokenPage() {
   const [chosen, setChosen] = useState<string[]>([]);
   const [made, setMade] = useState<CreatedToken>();
   const { name, days } = form.values;
-  const expiry = days && {
-    expires_on: new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
-  };
-  const request = {
-    method: "POST" as const,
-    path: restPath("/tokens"),
-    json: { name, policies: [policyOf(chosen)], ...(expiry || {}) },
-  };
+  const endsAt = new Date(Date.now() + Number(days) * DAY_MS).toISOString();
+  const expiry = days === "" ? {} : { expires_on: endsAt };
+  const request = post(restPath("/tokens"), { name, policies: [policyOf(chosen)], ...expiry });
   const create = async () => {
     checkChosen(chosen);
     setMade(await resultOf<CreatedToken>(request));
@@ -185,12 +181,14 @@ const policyOf = (permissions: readonly string[]) => ({
   permission_groups: permissions.map((id) => ({ id })),
 });
 
-export function TokenPage({ parameters: { id = "" } }: PageParameters) {
+export function TokenPage() {
+  const { id = "" } = useParameters();
   const { restPath, may } = useAccount();
   const path = restPath(`/tokens/${encodeURIComponent(id)}`);
   return (
     <RestPage<WireToken>
       path={path}
+      everyMs={30_000}
       title={(token) => token?.name ?? "API token"}
       above={["API tokens", "account"]}
     >
@@ -202,6 +200,7 @@ export function TokenPage({ parameters: { id = "" } }: PageParameters) {
                 "Ends with": <code>…{token.last_four}</code>,
                 State: <State of={token.status} tones={TONES} />,
                 Made: <Time at={token.issued_on} />,
+                "Last used": <Time at={token.last_used_on} />,
                 Expires: <Time at={token.expires_on} />,
               }}
             />

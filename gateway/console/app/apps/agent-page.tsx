@@ -3,24 +3,29 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes, formatNumber } from "../lib/format.ts";
-import { refuse, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { post, refuse, resultOf } from "../lib/rest.ts";
 import type { WireAgent, WireAgentWork, WireQueryRows } from "../lib/wire.ts";
 import { CopyAsCurl, CopyButton } from "../parts/button.tsx";
 import { Form, useForm } from "../parts/form.tsx";
 import { ButtonLink } from "../parts/link.tsx";
-import { Table } from "../parts/list.tsx";
+import { TableCard } from "../parts/list.tsx";
 import { Badge, Facts, JsonBlock, parseJson, Scroll, Time } from "../parts/note.tsx";
 import { Card, RestPage } from "../parts/page.tsx";
-import { type AgentPlace, agentPath, appPath, webhooksPlace } from "./agent-place.ts";
+import {
+  type AgentPlace,
+  agentPath,
+  appPath,
+  useAgentPlace,
+  webhooksPlace,
+} from "./agent-place.ts";
 
 /** Interval between two reads. It is long, because each read loads the agent into memory if it is not there. */
 const REFRESH_MS = 5_000;
 
-export function AgentPage({ parameters }: PageParameters) {
+export function AgentPage() {
   const { restPath, may } = useAccount();
-  const { app = "", className = "", agent: name = "" } = parameters;
-  const place = { app, className, name };
+  const place = useAgentPlace();
+  const { app, className, name } = place;
   return (
     <RestPage<WireAgent>
       path={restPath(agentPath(place))}
@@ -88,24 +93,19 @@ interface WorkProps {
 
 function Work({ title, noun, work }: WorkProps) {
   return (
-    <Card title={title}>
-      {work.length === 0 ? (
-        <p class="quiet">There is no {noun}.</p>
-      ) : (
-        <Table
-          label={title}
-          rows={work}
-          columns={{
-            Method: ({ method }) => <code>{method}</code>,
-            Type: ({ type }) => type,
-            Due: ({ due_on: at }) =>
-              at === null ? <Badge tone="bad">failed</Badge> : <Time at={at} />,
-            Tries: ({ attempts }) => formatNumber(attempts),
-            "Last error": ({ error }) => error ?? "–",
-          }}
-        />
-      )}
-    </Card>
+    <TableCard
+      title={title}
+      rows={work}
+      empty={<p class="quiet">There is no {noun}.</p>}
+      columns={{
+        Method: ({ method }) => <code>{method}</code>,
+        Type: ({ type }) => type,
+        Due: ({ due_on: at }) =>
+          at === null ? <Badge tone="bad">failed</Badge> : <Time at={at} />,
+        Tries: ({ attempts }) => formatNumber(attempts),
+        "Last error": ({ error }) => error ?? "–",
+      }}
+    />
   );
 }
 
@@ -114,11 +114,10 @@ function CallCard({ place }: { place: AgentPlace }) {
   const form = useForm({ method: "", arguments: "[]" });
   const [answer, setAnswer] = useState<{ result: unknown }>();
   const given = parseJson(form.values.arguments);
-  const request = {
-    method: "POST" as const,
-    path: restPath(`${agentPath(place)}/call`),
-    json: { method: form.values.method, arguments: given ?? [] },
-  };
+  const request = post(restPath(`${agentPath(place)}/call`), {
+    method: form.values.method,
+    arguments: given ?? [],
+  });
   const call = async () => {
     setAnswer(undefined);
     if (!Array.isArray(given)) {
@@ -153,8 +152,7 @@ function QueryCard({ place, tables }: { place: AgentPlace; tables: WireAgent["ta
   const { restPath, may } = useAccount();
   const form = useForm({ sql: "SELECT name FROM sqlite_schema" });
   const [found, setFound] = useState<WireQueryRows>();
-  const path = restPath(`${agentPath(place)}/query`);
-  const request = { method: "POST" as const, path, json: form.values };
+  const request = post(restPath(`${agentPath(place)}/query`), form.values);
   const run = async () => setFound(await resultOf<WireQueryRows>(request));
   if (!may("apps.write")) {
     return (

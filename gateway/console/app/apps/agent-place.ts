@@ -2,10 +2,18 @@
  * The paths of apps and agents in the REST API and in the console. The name of an agent may contain any characters.
  */
 
+import { useParameters } from "../lib/router.ts";
+
 export interface AgentPlace {
   app: string;
   className: string;
   name: string;
+}
+
+/** The agent in the page's path. */
+export function useAgentPlace(): AgentPlace {
+  const { app = "", className = "", agent: name = "" } = useParameters();
+  return { app, className, name };
 }
 
 const below = ({ className, name }: AgentPlace) =>

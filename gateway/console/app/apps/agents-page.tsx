@@ -1,6 +1,6 @@
 /** The agents of one app. */
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireAgentEntry, WireApp } from "../lib/wire.ts";
 import type { Choice } from "../parts/form.tsx";
@@ -9,7 +9,8 @@ import { ListCard, type ListOf, useList } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { agentPlace, appFrame, appPath, webhooksPlace } from "./agent-place.ts";
 
-export function AgentsPage({ parameters: { app = "" } }: PageParameters) {
+export function AgentsPage() {
+  const { app = "" } = useParameters();
   const { restPath } = useAccount();
   const found = useRest<WireApp>(restPath(appPath(app)));
   const classes = found.value?.config?.agents ?? [];

@@ -2,14 +2,14 @@
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatNumber } from "../lib/format.ts";
 import { ask } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireAgentUsage, WireApp, WireAppEntry } from "../lib/wire.ts";
 import { Copyable } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { FormCard, useForm } from "../parts/form.tsx";
 import { ButtonLink, Link } from "../parts/link.tsx";
-import { ListCard, Table, useList } from "../parts/list.tsx";
+import { ListCard, TableCard, useList } from "../parts/list.tsx";
 import { Badge, Empty, ErrorNote, Facts, Meter, State, Time, type Tone } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
 import { appFrame, appPath } from "./agent-place.ts";
@@ -91,7 +91,8 @@ function Deploy() {
   );
 }
 
-export function AppPage({ parameters: { app: name = "" } }: PageParameters) {
+export function AppPage() {
+  const { app: name = "" } = useParameters();
   const { restPath, may, go } = useAccount();
   const path = restPath(appPath(name));
   return (
@@ -150,51 +151,49 @@ const TONES: Record<Version["status"], Tone> = { checking: "busy", ready: "good"
 function Versions({ app, path, reload }: { app: WireApp; path: string; reload: () => void }) {
   const { may } = useAccount();
   return (
-    <Card title="Versions">
-      {app.versions.length === 0 ? (
+    <TableCard
+      title="Versions"
+      empty={
         <Empty title="Nothing was deployed yet">
           The app has secrets alone. Its first deployment makes version 1.
         </Empty>
-      ) : (
-        <Table
-          label="Versions"
-          keyOf={({ number }) => String(number)}
-          rows={app.versions}
-          columns={{
-            Version: ({ number }) => (
-              <>
-                {number} {number === app.serving_version && <Badge tone="busy">serves</Badge>}
-              </>
-            ),
-            State: ({ status, reason }) => (
-              <div>
-                <State of={status} tones={TONES} />
-                {reason && <p class="quiet preline">{reason}</p>}
-              </div>
-            ),
-            Size: ({ bundle_bytes: bytes }) => formatBytes(bytes),
-            Deployed: ({ created_on: at }) => <Time at={at} />,
-          }}
-          actions={({ number, status }) =>
-            may("apps.write") &&
-            status === "ready" &&
-            number !== app.serving_version && (
-              <ConfirmButton
-                label={`Serve version ${number}`}
-                title={`Serve version ${number} of ${app.name}?`}
-                text="Agents restart in that version, with their data."
-                request={{ method: "POST", path: `${path}/rollback`, json: { version: number } }}
-                done={reload}
-              />
-            )
-          }
-        />
-      )}
-    </Card>
+      }
+      keyOf={({ number }) => String(number)}
+      rows={app.versions}
+      columns={{
+        Version: ({ number }) => (
+          <>
+            {number} {number === app.serving_version && <Badge tone="busy">serves</Badge>}
+          </>
+        ),
+        State: ({ status, reason }) => (
+          <div>
+            <State of={status} tones={TONES} />
+            {reason && <p class="quiet preline">{reason}</p>}
+          </div>
+        ),
+        Size: ({ bundle_bytes: bytes }) => formatBytes(bytes),
+        Deployed: ({ created_on: at }) => <Time at={at} />,
+      }}
+      actions={({ number, status }) =>
+        may("apps.write") &&
+        status === "ready" &&
+        number !== app.serving_version && (
+          <ConfirmButton
+            label={`Serve version ${number}`}
+            title={`Serve version ${number} of ${app.name}?`}
+            text="Agents restart in that version, with their data."
+            request={{ method: "POST", path: `${path}/rollback`, json: { version: number } }}
+            done={reload}
+          />
+        )
+      }
+    />
   );
 }
 
-export function SecretsPage({ parameters: { app = "" } }: PageParameters) {
+export function SecretsPage() {
+  const { app = "" } = useParameters();
   const { restPath, may } = useAccount();
   const path = restPath(`${appPath(app)}/secrets`);
   const secrets = useList<WireApp["secrets"][number]>(path);

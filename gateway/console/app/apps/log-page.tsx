@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { asRefusal, type RestError, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import type { WireAppLogLine } from "../lib/wire.ts";
 import { Button } from "../parts/button.tsx";
 import { Fields, useForm } from "../parts/form.tsx";
@@ -19,7 +19,8 @@ const LEVEL_OPTIONS = [
   ["error", "Errors"],
 ] as const;
 
-export function LogPage({ parameters: { app = "" } }: PageParameters) {
+export function LogPage() {
+  const { app = "" } = useParameters();
   const { restPath } = useAccount();
   const path = restPath(`${appPath(app)}/logs`);
   const [isPaused, setPaused] = useState(false);

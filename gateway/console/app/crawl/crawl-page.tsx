@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatDuration, formatNumber } from "../lib/format.ts";
 import { asRefusal, eventsOf, queryOf, RestError } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import { type Reading, useInterval, useRest } from "../lib/use-rest.ts";
 import type { WireCrawl, WireCrawlSummary } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
@@ -16,11 +16,12 @@ import { Records } from "./records.tsx";
 /** Number of records per page. It is low, because each record contains the content of a crawled page. */
 const PAGE = 20;
 
-export function CrawlPage({ parameters }: PageParameters) {
+export function CrawlPage() {
+  const { id = "" } = useParameters();
   const { restPath, may } = useAccount();
   const [status, setStatus] = useState("");
   const { cursor, restart, pagesBeside } = useCursors();
-  const path = restPath(`/browser-rendering/crawl/${encodeURIComponent(parameters.id ?? "")}`);
+  const path = restPath(`/browser-rendering/crawl/${encodeURIComponent(id)}`);
   const query = queryOf({ limit: String(PAGE), status, cursor });
   const { reading, progress, latest, error, follow } = useCrawl(path, query);
   // On the first page of the unfiltered list, the first record is the address where the crawl began. Filtered lists

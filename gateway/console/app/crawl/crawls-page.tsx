@@ -1,7 +1,7 @@
 /** The list of the account's crawls, newest first, and the form for a new crawl. */
 import { useAccount } from "../lib/account.tsx";
 import { formatNumber } from "../lib/format.ts";
-import { resultOf } from "../lib/rest.ts";
+import { post, resultOf } from "../lib/rest.ts";
 import type { WireCrawlEntry } from "../lib/wire.ts";
 import { type Field, Fields, Form, linesOf, useForm } from "../parts/form.tsx";
 import { ButtonLink, Link } from "../parts/link.tsx";
@@ -131,11 +131,7 @@ const FOLLOWED: readonly Field<Asked>[] = [
 export function NewCrawlPage() {
   const { restPath, go } = useAccount();
   const form = useForm(FIRST);
-  const request = {
-    method: "POST" as const,
-    path: restPath("/browser-rendering/crawl"),
-    json: requestOf(form.values),
-  };
+  const request = post(restPath("/browser-rendering/crawl"), requestOf(form.values));
   const start = async () => go(`crawls/${await resultOf<string>(request)}`);
   return (
     <Page

@@ -1,10 +1,9 @@
 /** The whole console: loads the signed-in person, chooses the account, and shows the page of the current address. */
 
-import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { AccountContext, type AccountView } from "../lib/account.tsx";
 import { allOf, RestError, UNREACHABLE } from "../lib/rest.ts";
-import { matchPath, navigate, type PageParameters, type Pages, usePlace } from "../lib/router.ts";
+import { matchPath, navigate, type Pages, ParametersContext, usePlace } from "../lib/router.ts";
 import { useLoaded, useRest } from "../lib/use-rest.ts";
 import type { WireAccount, WireMember, WireUser } from "../lib/wire.ts";
 import { ErrorNote, Skeleton } from "../parts/note.tsx";
@@ -130,11 +129,15 @@ function AreaPage({ path }: { path: string }) {
   if (!found) return <NoSuchPage />;
   const { Shown, parameters } = found;
   // The key creates a new page for each path, so that fields and focus are not kept from the previous page.
-  return <Shown key={path} parameters={parameters} />;
+  return (
+    <ParametersContext.Provider value={parameters}>
+      <Shown key={path} />
+    </ParametersContext.Provider>
+  );
 }
 
 function pageOf(pages: Pages, path: string) {
-  for (const [pattern, Shown] of Object.entries<ComponentType<PageParameters>>(pages)) {
+  for (const [pattern, Shown] of Object.entries(pages)) {
     const parameters = matchPath(pattern, path);
     if (parameters) return { Shown, parameters };
   }

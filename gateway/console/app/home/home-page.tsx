@@ -4,7 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration, formatNumber } from "../lib/format.ts";
-import { curlOf, sayingNothing } from "../lib/rest.ts";
+import { curlOf, post, sayingNothing } from "../lib/rest.ts";
 import { ROOT } from "../lib/router.ts";
 import { useInterval, useRest } from "../lib/use-rest.ts";
 import type { WireAgentUsage, WireStored, WireUsage } from "../lib/wire.ts";
@@ -105,22 +105,12 @@ function Usage() {
 
 function QuickStarts() {
   const { account, restPath } = useAccount();
-  const pdf = curlOf({
-    method: "POST",
-    path: restPath("/browser-rendering/pdf"),
-    json: { html: "<h1>Hello from Trunkline</h1>" },
-  });
-  const crawl = curlOf({
-    method: "POST",
-    path: restPath("/browser-rendering/crawl"),
-    json: { url: "https://example.com/", limit: 10, formats: ["markdown"] },
-  });
+  const html = "<h1>Hello from Trunkline</h1>";
+  const pdf = curlOf(post(restPath("/browser-rendering/pdf"), { html }));
+  const asked = { url: "https://example.com/", limit: 10, formats: ["markdown"] };
+  const crawl = curlOf(post(restPath("/browser-rendering/crawl"), asked));
   const git = [
-    curlOf({
-      method: "POST",
-      path: restPath("/artifacts/namespaces/default/repos"),
-      json: { name: "hello" },
-    }),
+    curlOf(post(restPath("/artifacts/namespaces/default/repos"), { name: "hello" })),
     // The token is passed in the environment, because every user of the machine can read command lines.
     'GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=http.extraHeader GIT_CONFIG_VALUE_0="Authorization: Bearer $TOKEN" \\',
     `  git clone ${location.origin}${ROOT}/git/${account.id}/default/hello.git`,

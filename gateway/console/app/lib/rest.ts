@@ -65,6 +65,9 @@ export const asRefusal = (thrown: unknown) =>
 export const refuse = (message: string, pointer?: string) =>
   new RestError(400, [{ message, ...(pointer && { source: { pointer } }) }]);
 
+/** Returns a request that creates or starts something. */
+export const post = (path: string, json?: unknown) => ({ method: "POST", path, json }) as const;
+
 /** Sends a request, and resolves with the result and its page numbers. Rejects with a RestError. */
 export async function ask<T>(request: RestRequest, signal?: AbortSignal): Promise<RestAnswer<T>> {
   const response = await send(request, signal);

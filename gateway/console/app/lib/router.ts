@@ -1,6 +1,6 @@
 /** The router: derives the shown page from the browser's address, so that every page has a link. */
-import type { ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { type ComponentType, createContext } from "preact";
+import { useContext, useEffect, useState } from "preact/hooks";
 
 /** The path prefix of the platform. Empty if the platform is at the root of its host. */
 export const ROOT = document.documentElement.dataset.root ?? "";
@@ -10,12 +10,14 @@ const BASE = `${ROOT}/console`;
  * The pages of an area. Each key is a pattern of a path below the area, and the value is the component. The first
  * matching pattern is used.
  */
-export type Pages = Readonly<Record<string, ComponentType<PageParameters>>>;
+export type Pages = Readonly<Record<string, ComponentType>>;
 
-/** Values from the path for the pattern's parameters, such as `clientId` for ":clientId". */
-export interface PageParameters {
-  parameters: Readonly<Record<string, string>>;
-}
+type Parameters = Readonly<Record<string, string>>;
+
+export const ParametersContext = createContext<Parameters>({});
+
+/** Returns the values from the path for the pattern's parameters, such as `clientId` for ":clientId". */
+export const useParameters = () => useContext(ParametersContext);
 
 interface Place {
   /** The path below the console's path, without slashes at both ends. */
@@ -92,7 +94,7 @@ export function keepInAddress(choices: Readonly<Record<string, string>>): void {
  * Compares a path with a pattern such as "clients/:id". Returns the parameters, or undefined if they do not match. A
  * last part such as ":path*" matches the rest of the path, including slashes.
  */
-export function matchPath(pattern: string, path: string): Record<string, string> | undefined {
+export function matchPath(pattern: string, path: string): Parameters | undefined {
   const wanted = pattern.split("/");
   const given = path.split("/");
   const parameters: Record<string, string> = {};

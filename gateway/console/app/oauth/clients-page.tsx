@@ -5,7 +5,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { type PageParameters, ROOT } from "../lib/router.ts";
+import { ROOT, useParameters } from "../lib/router.ts";
 import type { WireOAuthClient } from "../lib/wire.ts";
 import { Copyable, SecretOnce } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
@@ -71,9 +71,9 @@ export function DomainState({ client }: { client: WireOAuthClient }) {
   return <Badge tone="busy">waiting for the record</Badge>;
 }
 
-export function ClientPage({ parameters: { id = "" } }: PageParameters) {
+export function ClientPage() {
   return (
-    <OfClient id={id} tab="">
+    <OfClient tab="">
       {(props) => (
         <>
           <Overview {...props} />
@@ -207,13 +207,15 @@ const TABS = [
 ] as const;
 
 interface FrameProps {
-  id: string;
+  /** The client, if the page's path does not have its id. */
+  id?: string;
   tab: (typeof TABS)[number][0];
   children: (props: OfClientProps) => ComponentChildren;
 }
 
-export function OfClient({ id, tab, children }: FrameProps) {
+export function OfClient({ id: given, tab, children }: FrameProps) {
   const { restPath } = useAccount();
+  const { id = given ?? "" } = useParameters();
   const path = restPath(`/oauth_clients/${encodeURIComponent(id)}`);
   const below = (one: string) => `oauth-clients/${id}${one && `/${one}`}`;
   const pages = TABS.map(([one, name]) => [below(one), name] as const);

@@ -1,7 +1,6 @@
 /** The page for the verification of a client's domain, and for the promotion of the client from private to public. */
 import { useAccount } from "../lib/account.tsx";
 import { ask } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
 import type { WireOAuthClient } from "../lib/wire.ts";
 import { Copyable } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
@@ -10,9 +9,9 @@ import { Facts, Time } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
 import { DomainState, OfClient, type OfClientProps, Visibility } from "./clients-page.tsx";
 
-export function DomainPage({ parameters: { id = "" } }: PageParameters) {
+export function DomainPage() {
   return (
-    <OfClient id={id} tab="domain">
+    <OfClient tab="domain">
       {(props) => (
         <>
           <Domain {...props} />

@@ -1,8 +1,7 @@
 /** The forms to register an OAuth client, whose secret is shown only one time, and to change its registration. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { ask, post, resultOf } from "../lib/rest.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { CreatedOAuthClient, WireScope } from "../lib/wire.ts";
 import { Copyable, SecretOnce } from "../parts/button.tsx";
@@ -18,11 +17,7 @@ export function NewClientPage() {
   const scopes = useRest<WireScope[]>("/oauth/scopes");
   const form = useForm(EMPTY_DRAFT);
   const [made, setMade] = useState<CreatedOAuthClient>();
-  const request = {
-    method: "POST" as const,
-    path: restPath("/oauth_clients"),
-    json: requestOf(form.values),
-  };
+  const request = post(restPath("/oauth_clients"), requestOf(form.values));
   const create = async () => {
     checkDraft(form.values);
     setMade(await resultOf<CreatedOAuthClient>(request));
@@ -68,12 +63,8 @@ function Registered({ client }: { client: CreatedOAuthClient }) {
   );
 }
 
-export function SettingsPage({ parameters: { id = "" } }: PageParameters) {
-  return (
-    <OfClient id={id} tab="settings">
-      {(props) => <Settings {...props} />}
-    </OfClient>
-  );
+export function SettingsPage() {
+  return <OfClient tab="settings">{(props) => <Settings {...props} />}</OfClient>;
 }
 
 function Settings({ client, path, reload }: OfClientProps) {

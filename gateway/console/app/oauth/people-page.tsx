@@ -1,14 +1,14 @@
 /** Lists the people who have authorized an OAuth client, and the people who have changed it. */
 import { useAccount } from "../lib/account.tsx";
-import { type PageParameters, ROOT } from "../lib/router.ts";
+import { ROOT } from "../lib/router.ts";
 import type { WireAllowance, WireOAuthChange } from "../lib/wire.ts";
 import { ListCard, useList } from "../parts/list.tsx";
 import { Time } from "../parts/note.tsx";
 import { OfClient } from "./clients-page.tsx";
 
-export function PeoplePage({ parameters: { id = "" } }: PageParameters) {
+export function PeoplePage() {
   return (
-    <OfClient id={id} tab="people">
+    <OfClient tab="people">
       {({ path }) => (
         <>
           <Allowances path={`${path}/allowances`} />

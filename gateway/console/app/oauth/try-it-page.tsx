@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, RestError } from "../lib/rest.ts";
-import { type PageParameters, ROOT, usePlace } from "../lib/router.ts";
+import { ROOT, usePlace } from "../lib/router.ts";
 import { Copyable } from "../parts/button.tsx";
 import { type Choice, Form, useForm } from "../parts/form.tsx";
 import { Alarm, Empty, Facts, JsonBlock } from "../parts/note.tsx";
@@ -10,12 +10,8 @@ import { Card } from "../parts/page.tsx";
 import { tryItRedirectUri } from "./client-fields.tsx";
 import { OfClient, type OfClientProps } from "./clients-page.tsx";
 
-export function TryItPage({ parameters: { id = "" } }: PageParameters) {
-  return (
-    <OfClient id={id} tab="try-it">
-      {(props) => <Begin {...props} />}
-    </OfClient>
-  );
+export function TryItPage() {
+  return <OfClient tab="try-it">{(props) => <Begin {...props} />}</OfClient>;
 }
 
 function Begin({ client, path, reload }: OfClientProps) {

@@ -1,11 +1,10 @@
 /** The page of the installation's administrators. */
 import { useAccount } from "../lib/account.tsx";
-import { ask } from "../lib/rest.ts";
+import { ask, post } from "../lib/rest.ts";
 import type { WireAdministrator } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { FormCard, useForm } from "../parts/form.tsx";
-import { Table } from "../parts/list.tsx";
-import { Card } from "../parts/page.tsx";
+import { TableCard } from "../parts/list.tsx";
 import { OperatorPage } from "./operator-page.tsx";
 
 const PATH = "/installation/administrators";
@@ -16,32 +15,30 @@ export function AdministratorsPage() {
     <OperatorPage<WireAdministrator[]> current="operator/administrators" path="administrators">
       {(administrators, reload) => (
         <>
-          <Card title="Administrators">
-            <Table
-              label="Administrators"
-              rows={administrators}
-              keyOf={({ user_id: id }) => id}
-              columns={{
-                "E-mail address": ({ email }) => email,
-                "User id": ({ user_id: id }) => <code>{id}</code>,
-              }}
-              actions={({ user_id: id, email }) =>
-                administrators.length > 1 && (
-                  <ConfirmButton
-                    label={`Remove ${email}`}
-                    title={`Remove ${email}?`}
-                    text={
-                      id === user.id
-                        ? "You lose these pages at once."
-                        : "They lose these pages. Their accounts stay as they are."
-                    }
-                    request={{ method: "DELETE", path: `${PATH}/${id}` }}
-                    done={reload}
-                  />
-                )
-              }
-            />
-          </Card>
+          <TableCard
+            title="Administrators"
+            rows={administrators}
+            keyOf={({ user_id: id }) => id}
+            columns={{
+              "E-mail address": ({ email }) => email,
+              "User id": ({ user_id: id }) => <code>{id}</code>,
+            }}
+            actions={({ user_id: id, email }) =>
+              administrators.length > 1 && (
+                <ConfirmButton
+                  label={`Remove ${email}`}
+                  title={`Remove ${email}?`}
+                  text={
+                    id === user.id
+                      ? "You lose these pages at once."
+                      : "They lose these pages. Their accounts stay as they are."
+                  }
+                  request={{ method: "DELETE", path: `${PATH}/${id}` }}
+                  done={reload}
+                />
+              )
+            }
+          />
           <Add reload={reload} />
         </>
       )}
@@ -52,7 +49,7 @@ export function AdministratorsPage() {
 function Add({ reload }: { reload: () => void }) {
   const form = useForm({ email: "", user_id: "" });
   const add = async () => {
-    await ask({ method: "POST", path: PATH, json: form.values });
+    await ask(post(PATH, form.values));
     form.reset();
     reload();
   };

@@ -2,7 +2,7 @@
 import { useAccount } from "../lib/account.tsx";
 import { counted } from "../lib/format.ts";
 import { ask, RestError } from "../lib/rest.ts";
-import { type PageParameters, useSaid } from "../lib/router.ts";
+import { useParameters, useSaid } from "../lib/router.ts";
 import type { WireDeadLetter, WireWholeDeadLetter } from "../lib/wire.ts";
 import { ActButton } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
@@ -102,7 +102,8 @@ function LetterActions({ sequence, said }: ActionsProps) {
 
 const LIST = "operator/dead-letters";
 
-export function DeadLetterPage({ parameters: { sequence = "" } }: PageParameters) {
+export function DeadLetterPage() {
+  const { sequence = "" } = useParameters();
   const { go } = useAccount();
   return (
     <RestPage<WireWholeDeadLetter>

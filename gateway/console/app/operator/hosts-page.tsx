@@ -2,7 +2,7 @@
 import { counted, formatBytes, formatNumber } from "../lib/format.ts";
 import type { WireHosts, WireQueues, WireStorage } from "../lib/wire.ts";
 import { Link } from "../parts/link.tsx";
-import { Table } from "../parts/list.tsx";
+import { TableCard } from "../parts/list.tsx";
 import { Alarm, Badge, Empty, Facts, State, Time, type Tone } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
 import { OperatorPage } from "./operator-page.tsx";
@@ -23,23 +23,18 @@ export function HostsPage() {
               Another host takes them within seconds. If none does, start one.
             </Alarm>
           )}
-          <Card title="Hosts">
-            {hosts.length === 0 ? (
-              <Empty title="No host runs actors">Start a process with the role actors.</Empty>
-            ) : (
-              <Table
-                label="Hosts"
-                rows={hosts}
-                columns={{
-                  Host: ({ id }) => <code>{id}</code>,
-                  Lease: ({ lease }) => <State of={lease} tones={TONES} />,
-                  Renewed: ({ renewed_on: at }) => (at === null ? "–" : <Time at={at} />),
-                  Shards: ({ shards }) =>
-                    shards.length === 0 ? "none" : `${shards.length}: ${ranges(shards)}`,
-                }}
-              />
-            )}
-          </Card>
+          <TableCard
+            title="Hosts"
+            rows={hosts}
+            empty={<Empty title="No host runs actors">Start a process with the role actors.</Empty>}
+            columns={{
+              Host: ({ id }) => <code>{id}</code>,
+              Lease: ({ lease }) => <State of={lease} tones={TONES} />,
+              Renewed: ({ renewed_on: at }) => (at === null ? "–" : <Time at={at} />),
+              Shards: ({ shards }) =>
+                shards.length === 0 ? "none" : `${shards.length}: ${ranges(shards)}`,
+            }}
+          />
         </>
       )}
     </OperatorPage>
@@ -75,23 +70,21 @@ export function QueuesPage() {
               }}
             />
           </Card>
-          <Card title="Lanes">
-            <Table
-              label="Lanes"
-              rows={lanes}
-              keyOf={({ kind, lane }) => `${kind}.${lane}`}
-              columns={{
-                Lane: ({ kind, lane, is_full: isFull }) => (
-                  <>
-                    <code>{`${kind}.${lane}`}</code> {isFull && <Badge tone="bad">full</Badge>}
-                  </>
-                ),
-                Waiting: ({ waiting }) => formatNumber(waiting),
-                Running: ({ running }) => formatNumber(running),
-                Oldest: ({ oldest_on: at }) => (at === null ? "–" : <Time at={at} />),
-              }}
-            />
-          </Card>
+          <TableCard
+            title="Lanes"
+            rows={lanes}
+            keyOf={({ kind, lane }) => `${kind}.${lane}`}
+            columns={{
+              Lane: ({ kind, lane, is_full: isFull }) => (
+                <>
+                  <code>{`${kind}.${lane}`}</code> {isFull && <Badge tone="bad">full</Badge>}
+                </>
+              ),
+              Waiting: ({ waiting }) => formatNumber(waiting),
+              Running: ({ running }) => formatNumber(running),
+              Oldest: ({ oldest_on: at }) => (at === null ? "–" : <Time at={at} />),
+            }}
+          />
         </>
       )}
     </OperatorPage>
@@ -113,25 +106,23 @@ export function StoragePage() {
           <Card title="Disk">
             <Facts of={{ Free: free === null ? "the bus runs elsewhere" : formatBytes(free) }} />
           </Card>
-          <Card title="Streams">
-            <Table
-              label="Streams"
-              rows={streams}
-              keyOf={({ name }) => name}
-              columns={{
-                Stream: ({ name }) => <code>{name}</code>,
-                Messages: ({ messages }) => orDash(messages, formatNumber),
-                Size: ({ bytes }) => orDash(bytes, formatBytes),
-                Limit: (stream) => (
-                  <>
-                    {orDash(stream.bytes_max, formatBytes)}{" "}
-                    {isNearlyFull(stream) && <Badge tone="bad">nearly full</Badge>}
-                  </>
-                ),
-                Copies: (stream) => <Copies stream={stream} />,
-              }}
-            />
-          </Card>
+          <TableCard
+            title="Streams"
+            rows={streams}
+            keyOf={({ name }) => name}
+            columns={{
+              Stream: ({ name }) => <code>{name}</code>,
+              Messages: ({ messages }) => orDash(messages, formatNumber),
+              Size: ({ bytes }) => orDash(bytes, formatBytes),
+              Limit: (stream) => (
+                <>
+                  {orDash(stream.bytes_max, formatBytes)}{" "}
+                  {isNearlyFull(stream) && <Badge tone="bad">nearly full</Badge>}
+                </>
+              ),
+              Copies: (stream) => <Copies stream={stream} />,
+            }}
+          />
         </>
       )}
     </OperatorPage>

@@ -144,6 +144,21 @@ export function ListCard<T>(props: ListCardProps<T>) {
   );
 }
 
+interface TableCardProps<T> extends Omit<TableProps<T>, "label"> {
+  title: string;
+  /** Content that is shown if there is no row. */
+  empty?: ComponentChildren;
+}
+
+/** A card with a table of rows that the page has already. */
+export function TableCard<T>({ title, empty, ...table }: TableCardProps<T>) {
+  return (
+    <Card title={title}>
+      {table.rows.length === 0 && empty ? empty : <Table {...table} label={title} />}
+    </Card>
+  );
+}
+
 export function Pager({ next, previous }: Pick<ListOf<unknown>, "next" | "previous">) {
   if (!next && !previous) return null;
   return (

@@ -4,8 +4,11 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** A list with at most this many rows renders all of them. */
 export const WHOLE_ROWS_MAX = 300;
-/** Minimum number of extra rows to render above and below the visible rows, for fast scrolling. */
-const SPARE_ROWS = 30;
+/**
+ * Minimum number of extra rows to render above and below the visible rows: 400 px, which a fast wheel passes in four
+ * frames. A jump replaces all rendered rows in one task, so more spare rows make that task longer.
+ */
+const SPARE_ROWS = 10;
 /** The height of a row that is assumed until a real row is measured. */
 const ROW_HEIGHT = 40;
 

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration } from "../lib/format.ts";
-import { send } from "../lib/rest.ts";
+import { post, send } from "../lib/rest.ts";
 import { Fields, Form, type FormState, useForm } from "../parts/form.tsx";
 import { Empty, Facts } from "../parts/note.tsx";
 import { Card, Page } from "../parts/page.tsx";
@@ -50,9 +50,7 @@ export function PlaygroundPage() {
   useEffect(() => () => result && URL.revokeObjectURL(result.url), [result]);
   const { action, isJob } = form.values;
   const request = {
-    method: "POST" as const,
-    path: restPath(`/browser-rendering/${action}`),
-    json: bodyFor(action, body),
+    ...post(restPath(`/browser-rendering/${action}`), bodyFor(action, body)),
     ...(isJob && { headers: { Prefer: "respond-async" } }),
   };
   const render = async () => {

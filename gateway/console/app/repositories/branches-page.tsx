@@ -2,7 +2,7 @@
 
 import { useAccount } from "../lib/account.tsx";
 import { queryOf } from "../lib/rest.ts";
-import { type PageParameters, usePlace } from "../lib/router.ts";
+import { usePlace } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireDiff, WireRef, WireRepoDetails } from "../lib/wire.ts";
 import { ButtonLink, Link } from "../parts/link.tsx";
@@ -11,33 +11,24 @@ import { Badge } from "../parts/note.tsx";
 import { Read } from "../parts/page.tsx";
 import { DiffView } from "./diff-view.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { RefPicker, type RepoPlace, shortHash, shortRef, useRepo } from "./repo-place.tsx";
+import { RefPicker, shortHash, shortRef, useRepo } from "./repo-place.tsx";
 
-export function BranchesPage({ parameters }: PageParameters) {
-  const place = useRepo(parameters);
+export function BranchesPage() {
+  const place = useRepo();
   return (
-    <RepoPage
-      parameters={parameters}
-      current="branches"
-      request={{ path: place.rest("/refs?limit=1000") }}
-    >
+    <RepoPage current="branches" request={{ path: place.rest("/refs?limit=1000") }}>
       {(repo) => (
         <>
-          <RefList place={place} repo={repo} kind="heads" />
-          <RefList place={place} repo={repo} kind="tags" />
+          <RefList repo={repo} kind="heads" />
+          <RefList repo={repo} kind="tags" />
         </>
       )}
     </RepoPage>
   );
 }
 
-interface RefListProps {
-  place: RepoPlace;
-  repo: WireRepoDetails;
-  kind: "heads" | "tags";
-}
-
-function RefList({ place, repo, kind }: RefListProps) {
+function RefList({ repo, kind }: { repo: WireRepoDetails; kind: "heads" | "tags" }) {
+  const place = useRepo();
   const refs = useList<WireRef>(place.rest("/refs"), {
     everyMs: 15_000,
     query: { limit: "1000", prefix: `refs/${kind}/` },
@@ -83,18 +74,19 @@ function RefState({ reference }: { reference: WireRef }) {
   );
 }
 
-export function ComparePage({ parameters }: PageParameters) {
-  const place = useRepo(parameters);
+export function ComparePage() {
+  const place = useRepo();
   const { query } = usePlace();
   const request = query.has("head") ? { path: place.rest(`/diff?${query}`) } : undefined;
   return (
-    <RepoPage parameters={parameters} current="branches" title="Compare" request={request}>
-      {(repo) => <Compare place={place} repo={repo} />}
+    <RepoPage current="branches" title="Compare" request={request}>
+      {(repo) => <Compare repo={repo} />}
     </RepoPage>
   );
 }
 
-function Compare({ place, repo }: { place: RepoPlace; repo: WireRepoDetails }) {
+function Compare({ repo }: { repo: WireRepoDetails }) {
+  const place = useRepo();
   const { go } = useAccount();
   const { query } = usePlace();
   const own = `refs/heads/${repo.default_branch}`;
@@ -105,19 +97,9 @@ function Compare({ place, repo }: { place: RepoPlace; repo: WireRepoDetails }) {
   return (
     <div class="stack">
       <div class="repo-bar">
-        <RefPicker
-          label="From"
-          place={place}
-          value={base}
-          onChange={(ref) => show({ base: ref, head })}
-        />
+        <RefPicker label="From" value={base} onChange={(ref) => show({ base: ref, head })} />
         <span aria-hidden="true">→</span>
-        <RefPicker
-          label="To"
-          place={place}
-          value={head}
-          onChange={(ref) => show({ base, head: ref })}
-        />
+        <RefPicker label="To" value={head} onChange={(ref) => show({ base, head: ref })} />
       </div>
       <Read reading={diff}>{(found) => <DiffView diff={found} />}</Read>
     </div>

@@ -10,17 +10,17 @@ import { Link } from "../parts/link.tsx";
 import { Markdown } from "../parts/markup.tsx";
 import { Card, Read } from "../parts/page.tsx";
 import { SourceText } from "../parts/source.tsx";
-import { encodePath, type RepoPlace } from "./repo-place.tsx";
+import { encodePath, type RepoPlace, useRepo } from "./repo-place.tsx";
 
 interface DocumentProps {
-  place: RepoPlace;
-  reference: string;
   /** The directory of the document. */
   folder: string;
   text: string;
 }
 
-export function Document({ place, reference, folder, text }: DocumentProps) {
+export function Document({ folder, text }: DocumentProps) {
+  const place = useRepo();
+  const { reference } = place;
   const link = (target: string, inner: ComponentChildren) => {
     const path = pathOf(folder, target);
     if (path === undefined) return inner;
@@ -30,8 +30,7 @@ export function Document({ place, reference, folder, text }: DocumentProps) {
   const image = (source: string, words: string) => {
     const path = pathOf(folder, source);
     if (path !== undefined) {
-      const query = queryOf({ ref: reference, path });
-      return <Picture path={place.rest(`/file${query}`)} type={pictureType(path)} text={words} />;
+      return <Picture path={filePath(place, path)} type={pictureType(path)} text={words} />;
     }
     // Pictures of other hosts are shown as links: loading them would tell the host who reads the document.
     if (!/^https?:\/\//i.test(source)) return <span class="quiet">{words}</span>;
@@ -103,14 +102,8 @@ export function Picture({ path, type, text }: PictureProps) {
   return url === undefined ? <span class="quiet">{text}</span> : <img src={url} alt={text} />;
 }
 
-interface ReadmeProps {
-  place: RepoPlace;
-  reference: string;
-  path: string;
-  entries: readonly WireTreeEntry[];
-}
-
-export function Readme({ place, reference, path, entries }: ReadmeProps) {
+export function Readme({ entries }: { entries: readonly WireTreeEntry[] }) {
+  const place = useRepo();
   const found = readmeOf(entries);
   const url = found && place.rest(`/blob/${found.hash}`);
   const text = useLoaded(url, async (signal) => (await send({ path: url ?? "" }, signal)).text());
@@ -120,7 +113,7 @@ export function Readme({ place, reference, path, entries }: ReadmeProps) {
       <Read reading={text}>
         {(value) =>
           isMarkdown(found.name) ? (
-            <Document place={place} reference={reference} folder={path} text={value} />
+            <Document folder={place.path} text={value} />
           ) : (
             <SourceText text={value} label={found.name} />
           )
@@ -141,7 +134,6 @@ function readmeOf(entries: readonly WireTreeEntry[]): WireTreeEntry | undefined 
   return found.find(({ name }) => isMarkdown(name)) ?? found[0];
 }
 
-/** Returns the request for the bytes of a file at a ref and path. */
-export const fileRequest = (place: RepoPlace, reference: string, path: string) => ({
-  path: place.rest(`/file${queryOf({ ref: reference, path })}`),
-});
+/** Returns the path in the REST API of a file's bytes: at a ref, or else at the place's ref. */
+export const filePath = ({ rest, reference = "HEAD" }: RepoPlace, path: string, ref = reference) =>
+  rest(`/file${queryOf({ ref, path })}`);

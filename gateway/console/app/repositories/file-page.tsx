@@ -3,55 +3,44 @@ import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes } from "../lib/format.ts";
 import { send } from "../lib/rest.ts";
-import { type PageParameters, usePlace } from "../lib/router.ts";
 import { useLoaded } from "../lib/use-rest.ts";
+import type { WireRepoDetails } from "../lib/wire.ts";
 import { Button, CopyButton, DownloadButton } from "../parts/button.tsx";
 import { ButtonLink } from "../parts/link.tsx";
 import { Empty } from "../parts/note.tsx";
 import { Read } from "../parts/page.tsx";
 import { SourceText } from "../parts/source.tsx";
-import { Document, fileRequest, isMarkdown, Picture, pictureType } from "./document.tsx";
-import type { FilesProps } from "./files-page.tsx";
+import { Document, filePath, isMarkdown, Picture, pictureType } from "./document.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { encodePath, PathBar, RefPicker, type RepoPlace, useRepo } from "./repo-place.tsx";
+import { encodePath, PathBar, RefPicker, useRepo } from "./repo-place.tsx";
 
 /** Larger files are only offered for download, because a page with more text scrolls slowly. */
 const SHOWN_BYTES_MAX = 1_000_000;
 
-export function FilePage({ parameters }: PageParameters) {
-  const place = useRepo(parameters);
-  const { query } = usePlace();
-  const { path = "" } = parameters;
-  const reference = query.get("ref") ?? undefined;
+export function FilePage() {
+  const place = useRepo();
+  const path = filePath(place, place.path);
   return (
-    <RepoPage
-      parameters={parameters}
-      current=""
-      title={path.split("/").at(-1)}
-      request={fileRequest(place, reference ?? "HEAD", path)}
-    >
-      {(repo) => <File {...{ place, repo, reference, path }} />}
+    <RepoPage current="" title={place.path.split("/").at(-1)} request={{ path }}>
+      {(repo) => <File repo={repo} />}
     </RepoPage>
   );
 }
 
-function File({ place, repo, reference, path }: FilesProps) {
+function File({ repo }: { repo: WireRepoDetails }) {
   const { go } = useAccount();
-  const current = reference ?? `refs/heads/${repo.default_branch}`;
-  const request = fileRequest(place, current, path);
-  const file = useLoaded(`${request.path} ${repo.last_push_at}`, (signal) =>
-    readFile(request.path, signal),
-  );
-  const show = (ref: string) => go(place.page(`file/${encodePath(path)}`, { ref }));
+  const place = useRepo();
+  const current = place.reference ?? `refs/heads/${repo.default_branch}`;
+  const path = filePath(place, place.path);
+  const file = useLoaded(`${path} ${repo.last_push_at}`, (signal) => readFile(path, signal));
+  const show = (ref: string) => go(place.page(`file/${encodePath(place.path)}`, { ref }));
   return (
     <div class="stack">
       <div class="repo-bar">
-        <RefPicker place={place} value={current} onChange={show} />
-        <PathBar place={place} reference={reference} path={path} />
+        <RefPicker value={current} onChange={show} />
+        <PathBar />
       </div>
-      <Read reading={file}>
-        {(found) => <Content place={place} current={current} path={path} file={found} />}
-      </Read>
+      <Read reading={file}>{(found) => <Content current={current} file={found} />}</Read>
     </div>
   );
 }
@@ -80,18 +69,18 @@ async function readFile(path: string, signal: AbortSignal): Promise<ReadFile> {
 }
 
 interface ContentProps {
-  place: RepoPlace;
+  /** The chosen ref, or the default branch. */
   current: string;
-  path: string;
   file: ReadFile;
 }
 
-function Content({ place, current, path, file: { bytes, text } }: ContentProps) {
+function Content({ current, file }: ContentProps) {
   const { may } = useAccount();
-  const name = path.split("/").at(-1) ?? "";
+  const place = useRepo();
+  const { bytes, text } = file;
+  const name = place.path.split("/").at(-1) ?? "";
   const [isSource, setSource] = useState(!isMarkdown(name));
   const lines = text?.replace(/\n$/, "").split("\n").length;
-  const request = fileRequest(place, current, path);
   const canEdit = text !== undefined && may("artifacts.write") && current.startsWith("refs/heads/");
   return (
     <section class="card flush" aria-label={name}>
@@ -107,30 +96,32 @@ function Content({ place, current, path, file: { bytes, text } }: ContentProps) 
             </Button>
           )}
           {text !== undefined && <CopyButton text={text} />}
-          <DownloadButton label="Download" path={request.path} name={name} />
+          <DownloadButton label="Download" path={filePath(place, place.path)} name={name} />
           {canEdit && (
-            <ButtonLink to={place.page(`edit/${encodePath(path)}`, { ref: current })}>
+            <ButtonLink to={place.page(`edit/${encodePath(place.path)}`, { ref: current })}>
               Edit
             </ButtonLink>
           )}
         </div>
       </div>
-      <Shown {...{ place, current, path, name, text, isSource, bytes }} />
+      <Shown {...file} name={name} isSource={isSource} />
     </section>
   );
 }
 
-interface ShownProps extends Omit<ContentProps, "file">, ReadFile {
+interface ShownProps extends ReadFile {
   name: string;
   isSource: boolean;
 }
 
-function Shown({ place, current, path, name, text, isSource, bytes }: ShownProps) {
+function Shown({ name, text, isSource, bytes }: ShownProps) {
+  const place = useRepo();
+  const { path } = place;
   const type = pictureType(path);
   if (type !== undefined && bytes <= SHOWN_BYTES_MAX * 20) {
     return (
       <div class="picture">
-        <Picture path={fileRequest(place, current, path).path} type={type} text={name} />
+        <Picture path={filePath(place, path)} type={type} text={name} />
       </div>
     );
   }
@@ -148,7 +139,7 @@ function Shown({ place, current, path, name, text, isSource, bytes }: ShownProps
     const folder = path.split("/").slice(0, -1).join("/");
     return (
       <div class="padded">
-        <Document place={place} reference={current} folder={folder} text={text} />
+        <Document folder={folder} text={text} />
       </div>
     );
   }

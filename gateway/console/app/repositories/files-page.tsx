@@ -3,7 +3,6 @@
  */
 import { useAccount } from "../lib/account.tsx";
 import { queryOf, RestError, resultOf } from "../lib/rest.ts";
-import { type PageParameters, usePlace } from "../lib/router.ts";
 import { useLoaded } from "../lib/use-rest.ts";
 import type { WireCommit, WireRepoDetails, WireTreeEntry } from "../lib/wire.ts";
 import { DownloadButton } from "../parts/button.tsx";
@@ -26,48 +25,39 @@ import {
 } from "./repo-place.tsx";
 import { CloneBox } from "./repo-tokens-page.tsx";
 
-export function FilesPage({ parameters }: PageParameters) {
-  const place = useRepo(parameters);
-  const { query } = usePlace();
-  const reference = query.get("ref") ?? undefined;
-  const { path = "" } = parameters;
+export function FilesPage() {
   return (
-    <RepoPage parameters={parameters} current="" title={path === "" ? undefined : path}>
-      {(repo) => <Files {...{ place, repo, reference, path }} />}
+    <RepoPage current="" title={useRepo().path || undefined}>
+      {(repo) => <Files repo={repo} />}
     </RepoPage>
   );
 }
 
-export interface FilesProps {
-  place: RepoPlace;
-  repo: WireRepoDetails;
-  reference: string | undefined;
-  path: string;
-}
-
-function Files({ place, repo, reference, path }: FilesProps) {
+function Files({ repo }: { repo: WireRepoDetails }) {
   const { go } = useAccount();
+  const place = useRepo();
+  const { reference, path } = place;
   const key = `${place.rest("")} ${reference ?? ""} ${path} ${repo.last_push_at}`;
-  const tree = useLoaded(key, (signal) => readTree(place, reference, path, signal));
+  const tree = useLoaded(key, (signal) => readTree(place, signal));
   const current = reference ?? `refs/heads/${repo.default_branch}`;
   const show = (ref: string) => go(place.page(path && `tree/${encodePath(path)}`, { ref }));
   return (
     <div class={path === "" ? "with-aside" : ""}>
       <div class="stack">
         <div class="repo-bar">
-          <RefPicker place={place} value={current} onChange={show} />
-          <PathBar place={place} reference={reference} path={path} />
-          <FilesActions place={place} current={current} path={path} />
+          <RefPicker value={current} onChange={show} />
+          <PathBar />
+          <FilesActions current={current} />
         </div>
         <Read reading={tree}>
           {({ commit, entries }) =>
             commit ? (
               <>
                 <section class="card flush" aria-label="Files">
-                  <LatestCommit place={place} commit={commit} reference={reference} />
-                  <Entries place={place} reference={reference} path={path} entries={entries} />
+                  <LatestCommit commit={commit} />
+                  <Entries entries={entries} />
                 </section>
-                <Readme place={place} reference={current} path={path} entries={entries} />
+                <Readme entries={entries} />
               </>
             ) : (
               <Card>
@@ -84,18 +74,17 @@ function Files({ place, repo, reference, path }: FilesProps) {
       </div>
       {path === "" && (
         <div class="aside">
-          <CloneBox place={place} repo={repo} />
+          <CloneBox repo={repo} />
         </div>
       )}
     </div>
   );
 }
 
-type ActionsProps = Pick<FilesProps, "place" | "path"> & { current: string };
-
-function FilesActions({ place, current, path }: ActionsProps) {
+function FilesActions({ current }: { current: string }) {
   const { may } = useAccount();
-  const below = path && `${encodePath(path)}/`;
+  const place = useRepo();
+  const below = place.path && `${encodePath(place.path)}/`;
   return (
     <div class="actions">
       {may("artifacts.write") && current.startsWith("refs/heads/") && (
@@ -110,38 +99,27 @@ function FilesActions({ place, current, path }: ActionsProps) {
   );
 }
 
-interface LatestProps {
-  place: RepoPlace;
-  commit: WireCommit;
-  reference: string | undefined;
-}
-
-function LatestCommit({ place, commit, reference }: LatestProps) {
+function LatestCommit({ commit }: { commit: WireCommit }) {
+  const { page, reference } = useRepo();
   return (
     <div class="latest">
       <span class="latest-text">
         <strong>{commit.author.name}</strong>{" "}
-        <Link to={place.page(`commit/${commit.hash}`)}>{subjectOf(commit.message)}</Link>
+        <Link to={page(`commit/${commit.hash}`)}>{subjectOf(commit.message)}</Link>
       </span>
       <span class="quiet">
         <code>{shortHash(commit.hash)}</code> · <Time at={commit.committedAt * 1_000} /> ·{" "}
-        <Link to={place.page("history", { ref: reference })}>History</Link>
+        <Link to={page("history", { ref: reference })}>History</Link>
       </span>
     </div>
   );
 }
 
-interface EntriesProps extends Omit<LatestProps, "commit"> {
-  path: string;
-  entries: readonly WireTreeEntry[];
-}
-
-function Entries({ place, reference, path, entries }: EntriesProps) {
+function Entries({ entries }: { entries: readonly WireTreeEntry[] }) {
+  const { page, path, reference: ref } = useRepo();
   const below = path && `${path}/`;
   const pageOf = ({ name, type }: WireTreeEntry) =>
-    place.page(`${type === "tree" ? "tree" : "file"}/${encodePath(below + name)}`, {
-      ref: reference,
-    });
+    page(`${type === "tree" ? "tree" : "file"}/${encodePath(below + name)}`, { ref });
   const form = useForm({ text: "" });
   const found = entries.filter(({ name }) => name.includes(form.values.text));
   return (
@@ -186,16 +164,13 @@ interface FoundTree {
 
 /** Resolves with the entries of a directory, subdirectories first. */
 async function readTree(
-  place: RepoPlace,
-  reference: string | undefined,
-  path: string,
+  { rest, reference, path }: RepoPlace,
   signal: AbortSignal,
 ): Promise<FoundTree> {
   const query = queryOf({ ref: reference, limit: "1" });
-  const [commit] = await resultOf<WireCommit[]>({ path: place.rest(`/log${query}`) }, signal);
+  const [commit] = await resultOf<WireCommit[]>({ path: rest(`/log${query}`) }, signal);
   if (!commit) return { commit: undefined, entries: [] };
-  const read = (hash: string) =>
-    resultOf<WireTreeEntry[]>({ path: place.rest(`/tree/${hash}`) }, signal);
+  const read = (hash: string) => resultOf<WireTreeEntry[]>({ path: rest(`/tree/${hash}`) }, signal);
   let entries = await read(commit.treeHash);
   for (const step of path === "" ? [] : path.split("/")) {
     const found = entries.find(({ name, type }) => name === step && type === "tree");

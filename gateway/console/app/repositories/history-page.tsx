@@ -1,7 +1,7 @@
 /** The list of a branch's commits, newest first, and the page of one commit with its changes. */
 import { useAccount } from "../lib/account.tsx";
 import { queryOf } from "../lib/rest.ts";
-import { type PageParameters, usePlace } from "../lib/router.ts";
+import { useParameters, usePlace } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireCommit, WireDiff, WireRepoDetails } from "../lib/wire.ts";
 import { ButtonLink, Link } from "../parts/link.tsx";
@@ -10,45 +10,42 @@ import { Empty, Facts, Time } from "../parts/note.tsx";
 import { Card, Read } from "../parts/page.tsx";
 import { DiffView } from "./diff-view.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { RefPicker, type RepoPlace, shortHash, subjectOf, useRepo } from "./repo-place.tsx";
+import { RefPicker, shortHash, subjectOf, useRepo } from "./repo-place.tsx";
 
 const PAGE = 30;
 const REFRESH_MS = 15_000;
 
-export function HistoryPage({ parameters }: PageParameters) {
-  const place = useRepo(parameters);
+export function HistoryPage() {
+  const { reference, rest } = useRepo();
   const { query } = usePlace();
-  const reference = query.get("ref") ?? undefined;
   const offset = Number(query.get("offset") ?? 0) || 0;
   const asked = queryOf({ ref: reference, limit: String(PAGE + 1), offset: String(offset) });
-  const path = place.rest(`/log${asked}`);
+  const path = rest(`/log${asked}`);
   return (
-    <RepoPage parameters={parameters} current="history" request={{ path }}>
-      {(repo) => <History {...{ place, repo, reference, offset, path }} />}
+    <RepoPage current="history" request={{ path }}>
+      {(repo) => <History {...{ repo, offset, path }} />}
     </RepoPage>
   );
 }
 
 interface HistoryProps {
-  place: RepoPlace;
   repo: WireRepoDetails;
-  reference: string | undefined;
   offset: number;
   path: string;
 }
 
-function History({ place, repo, reference, offset, path }: HistoryProps) {
+function History({ repo, offset, path }: HistoryProps) {
   const { go } = useAccount();
+  const { reference, page } = useRepo();
   const commits = useRest<WireCommit[]>(path, offset === 0 ? REFRESH_MS : undefined);
   const to = (at: number) => () =>
-    go(place.page("history", { ref: reference, offset: at > 0 ? String(at) : undefined }));
+    go(page("history", { ref: reference, offset: at > 0 ? String(at) : undefined }));
   return (
     <div class="stack">
       <div class="repo-bar">
         <RefPicker
-          place={place}
           value={reference ?? `refs/heads/${repo.default_branch}`}
-          onChange={(ref) => go(place.page("history", { ref }))}
+          onChange={(ref) => go(page("history", { ref }))}
         />
       </div>
       <Read reading={commits}>
@@ -61,7 +58,7 @@ function History({ place, repo, reference, offset, path }: HistoryProps) {
             </Card>
           ) : (
             <>
-              <Days place={place} commits={found.slice(0, PAGE)} />
+              <Days commits={found.slice(0, PAGE)} />
               <Pager
                 previous={offset > 0 ? to(offset - PAGE) : undefined}
                 next={found.length > PAGE ? to(offset + PAGE) : undefined}
@@ -76,7 +73,8 @@ function History({ place, repo, reference, offset, path }: HistoryProps) {
 
 const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "long" });
 
-function Days({ place, commits }: { place: RepoPlace; commits: readonly WireCommit[] }) {
+function Days({ commits }: { commits: readonly WireCommit[] }) {
+  const place = useRepo();
   const days = new Map<string, WireCommit[]>();
   for (const commit of commits) {
     const name = day.format(commit.committedAt * 1_000);
@@ -106,19 +104,19 @@ function Days({ place, commits }: { place: RepoPlace; commits: readonly WireComm
   );
 }
 
-export function CommitPage({ parameters }: PageParameters) {
-  const place = useRepo(parameters);
-  const path = place.rest(`/commit/${encodeURIComponent(parameters.hash ?? "")}`);
+export function CommitPage() {
+  const { hash = "" } = useParameters();
+  const path = useRepo().rest(`/commit/${encodeURIComponent(hash)}`);
   const commit = useRest<WireCommit>(path);
-  const title = commit.value ? subjectOf(commit.value.message) : shortHash(parameters.hash ?? "");
+  const title = commit.value ? subjectOf(commit.value.message) : shortHash(hash);
   return (
-    <RepoPage parameters={parameters} current="history" title={title} request={{ path }}>
+    <RepoPage current="history" title={title} request={{ path }}>
       {() => (
         <Read reading={commit}>
           {(found) => (
             <div class="stack">
-              <About place={place} commit={found} />
-              <Changes place={place} commit={found} />
+              <About commit={found} />
+              <Changes commit={found} />
             </div>
           )}
         </Read>
@@ -127,7 +125,8 @@ export function CommitPage({ parameters }: PageParameters) {
   );
 }
 
-function About({ place, commit }: { place: RepoPlace; commit: WireCommit }) {
+function About({ commit }: { commit: WireCommit }) {
+  const place = useRepo();
   const body = commit.message.split("\n").slice(1).join("\n").trim();
   const { author, committer, parents, hash } = commit;
   return (
@@ -166,8 +165,8 @@ function PersonAt({ person, at }: { person: WireCommit["author"]; at: number }) 
   );
 }
 
-function Changes({ place, commit }: { place: RepoPlace; commit: WireCommit }) {
+function Changes({ commit }: { commit: WireCommit }) {
   const query = queryOf({ base: commit.parents[0], head: commit.hash });
-  const diff = useRest<WireDiff>(place.rest(`/diff${query}`));
+  const diff = useRest<WireDiff>(useRepo().rest(`/diff${query}`));
   return <Read reading={diff}>{(found) => <DiffView diff={found} />}</Read>;
 }

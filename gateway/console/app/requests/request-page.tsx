@@ -2,18 +2,19 @@
 
 import { agentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
-import type { PageParameters } from "../lib/router.ts";
+import { useParameters } from "../lib/router.ts";
 import type { WireStep, WireTrace } from "../lib/wire.ts";
 import { FormCard, useForm } from "../parts/form.tsx";
 import { Link } from "../parts/link.tsx";
-import { Table } from "../parts/list.tsx";
+import { TableCard } from "../parts/list.tsx";
 import { Badge, Facts, Time } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
 
 /** Interval between two reads. The request may still run, and processes store its steps with a short delay. */
 const REFRESH_MS = 3_000;
 
-export function RequestPage({ parameters: { id = "" } }: PageParameters) {
+export function RequestPage() {
+  const { id = "" } = useParameters();
   const { restPath, user } = useAccount();
   const below = `/requests/${encodeURIComponent(id)}`;
   return (
@@ -57,17 +58,15 @@ function Way({ steps }: { steps: readonly WireStep[] }) {
       </Card>
       <Steps steps={steps.filter(({ way }) => way !== "log")} />
       {lines.length > 0 && (
-        <Card title="Log lines">
-          <Table
-            label="Log lines"
-            rows={lines}
-            columns={{
-              Level: ({ level }) => level,
-              Line: ({ name }) => name,
-              Error: ({ error }) => error ?? "–",
-            }}
-          />
-        </Card>
+        <TableCard
+          title="Log lines"
+          rows={lines}
+          columns={{
+            Level: ({ level }) => level,
+            Line: ({ name }) => name,
+            Error: ({ error }) => error ?? "–",
+          }}
+        />
       )}
     </>
   );
@@ -78,24 +77,22 @@ function Steps({ steps }: { steps: readonly WireStep[] }) {
   const after = ({ at }: WireStep) => Date.parse(at) - start;
   const whole = Math.max(1, ...steps.map((step) => after(step) + step.ms));
   return (
-    <Card title="Way">
-      <Table
-        label="Steps"
-        rows={steps}
-        columns={{
-          Step: ({ way, name, key }) => (
-            <>
-              {name} <Badge tone="quiet">{way}</Badge>
-              {key !== null && <code class="step-key">{key}</code>}
-            </>
-          ),
-          "Began after": (step) => <Figure ms={after(step)} />,
-          Took: ({ ms }) => <Figure ms={ms} />,
-          When: (step) => <Bar from={after(step) / whole} share={step.ms / whole} />,
-          Outcome: (step) => <Outcome step={step} />,
-        }}
-      />
-    </Card>
+    <TableCard
+      title="Way"
+      rows={steps}
+      columns={{
+        Step: ({ way, name, key }) => (
+          <>
+            {name} <Badge tone="quiet">{way}</Badge>
+            {key !== null && <code class="step-key">{key}</code>}
+          </>
+        ),
+        "Began after": (step) => <Figure ms={after(step)} />,
+        Took: ({ ms }) => <Figure ms={ms} />,
+        When: (step) => <Bar from={after(step) / whole} share={step.ms / whole} />,
+        Outcome: (step) => <Outcome step={step} />,
+      }}
+    />
   );
 }
 

@@ -1,10 +1,10 @@
 /** The events that one agent received: a list with filters, replays, and the headers and body of each event. */
 import { useState } from "preact/hooks";
-import { agentPath, agentPlace, webhooksPlace } from "../apps/agent-place.ts";
+import { agentPath, agentPlace, useAgentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
 import { counted, formatBytes } from "../lib/format.ts";
-import { resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { post, resultOf } from "../lib/rest.ts";
+import { useParameters } from "../lib/router.ts";
 import type { WireDelivery, WireDeliveryContent } from "../lib/wire.ts";
 import { ActButton, Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -13,18 +13,10 @@ import { Link } from "../parts/link.tsx";
 import { ListCard, statesFilter, useList } from "../parts/list.tsx";
 import { Facts, State, Time } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
-import {
-  agentOf,
-  BodyCard,
-  HeadersCard,
-  type Step,
-  Timeline,
-  TONES,
-  webhooksFrame,
-} from "./status.tsx";
+import { BodyCard, HeadersCard, type Step, Timeline, TONES, webhooksFrame } from "./status.tsx";
 
-export function DeliveriesPage(props: PageParameters) {
-  const agent = agentOf(props);
+export function DeliveriesPage() {
+  const agent = useAgentPlace();
   const { restPath, may } = useAccount();
   const base = restPath(`${agentPath(agent)}/deliveries`);
   const list = useList<WireDelivery>(base, { everyMs: 3_000, filters: { status: "" } });
@@ -67,7 +59,7 @@ export function DeliveriesPage(props: PageParameters) {
         actions={({ id, status }) =>
           canWrite && (
             <ActButton
-              request={{ method: "POST", path: `${base}/${encodeURIComponent(id)}/replay` }}
+              request={post(`${base}/${encodeURIComponent(id)}/replay`)}
               said="Replayed"
               label={`Replay #${id}`}
               isDisabled={status === "waiting"}
@@ -94,7 +86,7 @@ function ReplayMany({ base, reload }: { base: string; reload: () => void }) {
   const form = useForm({ status: "failed", from: "", to: "" });
   const replay = async () => {
     const json = Object.fromEntries(Object.entries(form.values).filter(([, value]) => value));
-    const request = { method: "POST", path: `${base}/replay`, json } as const;
+    const request = post(`${base}/replay`, json);
     const { replayed } = await resultOf<{ replayed: number }>(request);
     setSaid(`${counted(replayed, "event")} replayed`);
     setOpen(false);
@@ -142,9 +134,9 @@ function ReplayMany({ base, reload }: { base: string; reload: () => void }) {
   );
 }
 
-export function DeliveryPage(props: PageParameters) {
-  const agent = agentOf(props);
-  const { id = "" } = props.parameters;
+export function DeliveryPage() {
+  const agent = useAgentPlace();
+  const { id = "" } = useParameters();
   const { restPath, may } = useAccount();
   const path = restPath(`${agentPath(agent)}/deliveries/${encodeURIComponent(id)}`);
   return (
@@ -156,7 +148,7 @@ export function DeliveryPage(props: PageParameters) {
       actions={({ status }, reload) =>
         may("apps.write") && (
           <ActButton
-            request={{ method: "POST", path: `${path}/replay` }}
+            request={post(`${path}/replay`)}
             said="Replayed"
             label="Replay"
             isDisabled={status === "waiting"}

@@ -8,7 +8,7 @@ import { appPath, webhooksPlace } from "../apps/agent-place.ts";
 import { AgentsList, useAgents } from "../apps/agents-page.tsx";
 import { useAccount } from "../lib/account.tsx";
 import { RestError, refuse } from "../lib/rest.ts";
-import { type PageParameters, ROOT, usePlace } from "../lib/router.ts";
+import { ROOT, useParameters, usePlace } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { WireApp, WireAppEntry } from "../lib/wire.ts";
 import { Copyable } from "../parts/button.tsx";
@@ -128,7 +128,8 @@ function Endpoints({ app }: { app: WireApp }) {
 const classOf = (app: WireApp, binding: string) =>
   app.config?.agents.find((one) => one.binding === binding)?.class_name ?? binding;
 
-export function TestPage({ parameters: { app = "", endpoint: path = "" } }: PageParameters) {
+export function TestPage() {
+  const { app = "", endpoint: path = "" } = useParameters();
   const { restPath } = useAccount();
   return (
     <RestPage<WireApp>

@@ -1,9 +1,9 @@
 /** The webhooks that one agent sent, with all attempts of each, and a form that sends a test to a receiver. */
-import { agentPath, webhooksPlace } from "../apps/agent-place.ts";
+import { agentPath, useAgentPlace, webhooksPlace } from "../apps/agent-place.ts";
 import { useAccount } from "../lib/account.tsx";
 import { formatBytes, formatDuration } from "../lib/format.ts";
-import { resultOf } from "../lib/rest.ts";
-import type { PageParameters } from "../lib/router.ts";
+import { post, resultOf } from "../lib/rest.ts";
+import { useParameters } from "../lib/router.ts";
 import type { WireTry, WireWebhook, WireWebhookContent } from "../lib/wire.ts";
 import { ActButton } from "../parts/button.tsx";
 import { FormCard, useForm } from "../parts/form.tsx";
@@ -11,10 +11,10 @@ import { Link } from "../parts/link.tsx";
 import { ListCard, statesFilter, useList } from "../parts/list.tsx";
 import { Badge, Facts, State, Time } from "../parts/note.tsx";
 import { Card, Page, RestPage } from "../parts/page.tsx";
-import { agentOf, BodyCard, type Step, Timeline, TONES, webhooksFrame } from "./status.tsx";
+import { BodyCard, type Step, Timeline, TONES, webhooksFrame } from "./status.tsx";
 
-export function SentPage(props: PageParameters) {
-  const agent = agentOf(props);
+export function SentPage() {
+  const agent = useAgentPlace();
   const { restPath, may } = useAccount();
   const base = restPath(`${agentPath(agent)}/webhooks`);
   const list = useList<WireWebhook>(base, { everyMs: 3_000, filters: { status: "" } });
@@ -49,8 +49,8 @@ function Test({ path, reload }: { path: string; reload: () => void }) {
   const form = useForm({ url: "", secret: "" });
   const send = async () => {
     const { url, secret } = form.values;
-    const json = { url, ...(secret && { secret }) };
-    const { id } = await resultOf<WireWebhook>({ method: "POST", path, json });
+    const request = post(path, { url, ...(secret && { secret }) });
+    const { id } = await resultOf<WireWebhook>(request);
     reload();
     return `Test #${id} is on its way.`;
   };
@@ -71,9 +71,9 @@ function Test({ path, reload }: { path: string; reload: () => void }) {
   );
 }
 
-export function SentWebhookPage(props: PageParameters) {
-  const agent = agentOf(props);
-  const { id = "" } = props.parameters;
+export function SentWebhookPage() {
+  const agent = useAgentPlace();
+  const { id = "" } = useParameters();
   const { restPath, may } = useAccount();
   const path = restPath(`${agentPath(agent)}/webhooks/${encodeURIComponent(id)}`);
   return (
@@ -85,7 +85,7 @@ export function SentWebhookPage(props: PageParameters) {
       actions={({ status }, reload) =>
         may("apps.write") && (
           <ActButton
-            request={{ method: "POST", path: `${path}/resend` }}
+            request={post(`${path}/resend`)}
             said="Sent again"
             label="Send again"
             isDisabled={status === "waiting"}

@@ -1,18 +1,11 @@
 /** Shared parts of the webhook pages: headings, states, attempts, headers and bodies. */
 import type { ComponentChildren } from "preact";
 import { type AgentPlace, webhooksPlace } from "../apps/agent-place.ts";
-import type { PageParameters } from "../lib/router.ts";
 import type { WireDelivery, WireWebhook } from "../lib/wire.ts";
 import { CopyButton } from "../parts/button.tsx";
 import { Table } from "../parts/list.tsx";
 import { CodeBlock, readable, Time, type Tone } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
-
-export const agentOf = ({ parameters }: PageParameters): AgentPlace => ({
-  app: parameters.app ?? "",
-  className: parameters.className ?? "",
-  name: parameters.agent ?? "",
-});
 
 /** The heading and tabs that the webhook lists of one agent share. */
 export function webhooksFrame(agent: AgentPlace, current: "" | "/sent") {
