@@ -10,6 +10,7 @@ import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
 import type { BodyBudget } from "../http/middleware/read-body.ts";
+import { readBytes } from "../http/read-bytes.ts";
 
 /** A request's body. Its functions count the bytes of the request and of its response. */
 export interface TakenBody {
@@ -42,21 +43,18 @@ export class AppBodies {
     if (declaredBytes > APP_REQUEST_BYTES_MAX) throw tooLarge();
     // The limit also applies to a request without a body, because its response needs room.
     if (budget.bytes + declaredBytes > BODIES_BYTES_MAX) throw tooMany();
-    const chunks: Buffer[] = [];
     let bytes = 0;
     const hold = (more: number) => {
       bytes += more;
       budget.bytes += more;
     };
     try {
-      // The iterator does not destroy the request, because a refusal is answered over the request's connection.
-      for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-        if (bytes + chunk.length > APP_REQUEST_BYTES_MAX) throw tooLarge();
-        if (budget.bytes + chunk.length > BODIES_BYTES_MAX) throw tooMany();
-        hold(chunk.length);
-        chunks.push(chunk);
-      }
-      const body = await this.write(Buffer.concat(chunks, bytes), key);
+      const whole = await readBytes(request, (more) => {
+        if (bytes + more > APP_REQUEST_BYTES_MAX) throw tooLarge();
+        if (budget.bytes + more > BODIES_BYTES_MAX) throw tooMany();
+        hold(more);
+      });
+      const body = await this.write(whole, key);
       const release = async () => {
         hold(-bytes);
         // If this fails, the blob is deleted when it expires.

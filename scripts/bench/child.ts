@@ -2,17 +2,33 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
+import { startFlags, startVariables } from "../testing/start-command.ts";
 
 export class Child implements AsyncDisposable {
   readonly #process: ChildProcess;
 
   /** Starts `<name>.ts`, such as "crawl/site-process". Resolves when it reports that it is ready. */
-  static async start(name: string, ...parameters: string[]): Promise<Child> {
+  static start(name: string, ...parameters: string[]): Promise<Child> {
+    return Child.#fork(name, parameters, { flags: [], variables: {} });
+  }
+
+  /** Starts a part of the platform, with the flags of Node and the variables of `npm start`. */
+  static startOurs(name: string, ...parameters: string[]): Promise<Child> {
+    return Child.#fork(name, parameters, { flags: startFlags(), variables: startVariables() });
+  }
+
+  static async #fork(
+    name: string,
+    parameters: readonly string[],
+    { flags, variables }: { flags: readonly string[]; variables: NodeJS.ProcessEnv },
+  ): Promise<Child> {
     const profile = process.env.TRUNKLINE_BENCH_PROFILE;
     const child = fork(join(import.meta.dirname, `${name}.ts`), parameters, {
       serialization: "advanced",
+      env: { ...process.env, ...variables },
       execArgv: [
         "--expose-gc",
+        ...flags,
         ...(profile
           ? [
               "--cpu-prof",

@@ -8,7 +8,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { childrenOf } from "./process-children.ts";
-import { startFlags } from "./start-command.ts";
+import { startFlags, startVariables } from "./start-command.ts";
 
 const MAIN = join(import.meta.dirname, "actor-process-main.ts");
 const READY_MS_MAX = 45_000;
@@ -43,6 +43,7 @@ export class ActorProcess {
     this.name = name;
     this.#child = spawn(process.execPath, [...startFlags(), main, url, name, ...parameters], {
       stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, ...startVariables() },
     });
     const { stdout, stderr } = this.#child;
     if (!stdout || !stderr) throw new Error("Cannot start host: it has no pipes");

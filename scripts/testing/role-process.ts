@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "../free-port.ts";
 import { ChildProgram } from "./child-program.ts";
-import { startCommand } from "./start-command.ts";
+import { startCommand, startVariables } from "./start-command.ts";
 import { until } from "./until.ts";
 
 const START_MS_MAX = 120_000;
@@ -42,6 +42,7 @@ export class RoleProcess implements AsyncDisposable {
     this.#dataDir = dataDir;
     this.#port = port;
     this.#program = new ChildProgram(startCommand(), {
+      ...startVariables(),
       TRUNKLINE_DATA: dataDir,
       TRUNKLINE_PORT: String(port),
       TRUNKLINE_METRICS_TOKEN: METRICS_TOKEN,

@@ -76,6 +76,9 @@ class AppEntry implements HostedInstance<EntryMessages> {
   readonly #key: string;
   /** The running requests, by id. */
   readonly #underWay = new Map<string, AppRequest & Pick<EntryRequest, "permit">>();
+  /** The names of runs begin with this text. */
+  readonly #runsOfEntry = randomBytes(9).toString("hex");
+  #runs = 0;
   #emptied = Promise.withResolvers<void>();
   /**
    * True if the host may have lost the shard. Then copies of the requests are sent to the next owner, perhaps this
@@ -165,7 +168,8 @@ class AppEntry implements HostedInstance<EntryMessages> {
    */
   async #permitted(subject: string): Promise<void> {
     const { bus, clock } = this.#parts;
-    const run = Buffer.from(randomBytes(9).toString("hex"));
+    this.#runs += 1;
+    const run = Buffer.from(`${this.#runsOfEntry}.${this.#runs}`);
     const answer = await persist(clock, "begin the request", () => bus.ask(subject, run));
     if (Buffer.from(answer).toString() === "permitted") return;
     const text = "Cannot finish: its host was lost, and whether it had its effect is not known";

@@ -71,8 +71,10 @@ interface WebhookAnswer {
 
 /** Returns the first endpoint in the configuration that matches a path below the app's address. */
 export function endpointOf(config: AppConfig, path: string): DeclaredEndpoint | undefined {
+  if (config.webhooks.length === 0) return undefined;
+  const steps = stepsOf(path).map(decoded);
   for (const endpoint of config.webhooks) {
-    const entity = entityOfPath(endpoint.path, path);
+    const entity = entityOfPath(patternOf(endpoint), steps);
     if (entity !== false) return { endpoint, entity };
   }
   return undefined;
@@ -238,20 +240,34 @@ function present<T>(found: T | Missing): Exclude<T, Missing> {
   return found as Exclude<T, Missing>;
 }
 
-/** Returns false if the path does not match the pattern. A slash at the end of the path is ignored. */
-function entityOfPath(pattern: string, path: string): string | undefined | false {
-  const steps = path.replace(/(.)\/$/, "$1").split("/");
-  const wanted = pattern.replace(/(.)\/$/, "$1").split("/");
-  if (steps.length !== wanted.length) return false;
+/** Returns false if the steps do not match the pattern. */
+function entityOfPath(
+  pattern: readonly string[],
+  steps: readonly (string | undefined)[],
+): string | undefined | false {
+  if (steps.length !== pattern.length) return false;
   let entity: string | undefined;
-  for (const [index, step] of wanted.entries()) {
-    const found = decoded(steps[index] ?? "");
+  for (const [index, step] of pattern.entries()) {
+    const found = steps[index];
     if (found === undefined) return false;
     if (step === ":entity" && found !== "") entity = found;
     else if (step !== found) return false;
   }
   return entity;
 }
+
+/** The steps of an endpoint's path, split one time for all requests of the app. */
+function patternOf(endpoint: WebhookEndpoint): readonly string[] {
+  const known = PATTERNS.get(endpoint);
+  if (known) return known;
+  const steps = stepsOf(endpoint.path);
+  PATTERNS.set(endpoint, steps);
+  return steps;
+}
+const PATTERNS = new WeakMap<WebhookEndpoint, readonly string[]>();
+
+/** A slash at the end of the path is ignored. */
+const stepsOf = (path: string) => path.replace(/(.)\/$/, "$1").split("/");
 
 function decoded(step: string): string | undefined {
   try {

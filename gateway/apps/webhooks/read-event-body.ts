@@ -5,6 +5,7 @@
 import type { Readable } from "node:stream";
 import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { readBytes } from "../../http/read-bytes.ts";
 
 /** Limit of the bytes of event bodies that one gateway holds: about fifty bodies of the largest size. */
 const WEBHOOK_BODIES_BYTES_MAX = 256 * 1024 * 1024;
@@ -22,37 +23,22 @@ export async function readEventBody(
   const declared = Number(headers.find(([name]) => name === "content-length")?.[1] ?? 0);
   if (declared > bytesMax) throw tooLarge(bytesMax);
   let bytes = 0;
-  const chunks: Buffer[] = [];
   const release = () => {
     held.bytes -= bytes;
     bytes = 0;
   };
-  const { promise: whole, resolve, reject } = Promise.withResolvers<void>();
-  const take = (chunk: Buffer) => {
-    if (bytes + chunk.length > bytesMax) return refuse(tooLarge(bytesMax));
-    if (held.bytes + chunk.length > WEBHOOK_BODIES_BYTES_MAX) return refuse(tooMany());
-    bytes += chunk.length;
-    held.bytes += chunk.length;
-    chunks.push(chunk);
-  };
-  const refuse = (error: ActorError) => {
-    // Stops reading but keeps the connection open, because a refusal is answered over the connection of the request.
-    body.off("data", take).pause();
+  try {
+    const whole = await readBytes(body, (more) => {
+      if (bytes + more > bytesMax) throw tooLarge(bytesMax);
+      if (held.bytes + more > WEBHOOK_BODIES_BYTES_MAX) throw tooMany();
+      bytes += more;
+      held.bytes += more;
+    });
+    return { bytes: whole, [Symbol.dispose]: release };
+  } catch (error) {
     release();
-    reject(error);
-  };
-  const leave = () => refuse(new ActorError("cancelled", "Cannot read event: its sender left"));
-  const end = () => {
-    // The "close" event of a fully read request does not mean that the sender left.
-    body.off("close", leave);
-    resolve();
-  };
-  if (body.destroyed) leave();
-  // Uses events instead of the stream's iterator: for a small body, the iterator takes longer than the check of the
-  // signature.
-  else body.on("data", take).once("end", end).once("error", leave).once("close", leave);
-  await whole;
-  return { bytes: Buffer.concat(chunks), [Symbol.dispose]: release };
+    throw error;
+  }
 }
 
 const tooLarge = (bytesMax: number) =>

@@ -12,14 +12,18 @@ export interface RequestTraces {
   record(step: RequestStep): void;
 }
 
+/** Bytes of the random part of a run's name. One process has one such part, because random bytes cost a system call. */
 const RUN_BYTES = 6;
 const GIT_ACCOUNT = /^\/git\/(?<account>[0-9a-f]{32})\//;
 
 export function recordRequest({ inRequest, record }: RequestTraces): RequestHandler {
+  const runsOfProcess = randomBytes(RUN_BYTES).toString("hex");
+  let runs = 0;
   return (request, response, next) => {
     const startedAt = performance.now();
     const at = Date.now();
-    const run = randomBytes(RUN_BYTES).toString("hex");
+    runs += 1;
+    const run = `${runsOfProcess}${runs.toString(36)}`;
     const { requestId } = localsOf(response);
     response.once("close", () => {
       const { route, caller, appTarget, refusal } = localsOf(response);

@@ -62,7 +62,7 @@ export class BenchBus implements AsyncDisposable {
 
   /** Starts a host. Resolves when the host has all shards that placement assigns to it. */
   async startHost(name = "host"): Promise<Child> {
-    const host = this.#ends.use(await Child.start("runtime/host-process", this.url, name));
+    const host = this.#ends.use(await Child.startOurs("runtime/host-process", this.url, name));
     while (!(await host.ask<HostFacts>("facts")).isComplete) await clock.wait(PLACEMENT_POLL_MS);
     return host;
   }
