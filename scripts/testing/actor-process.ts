@@ -8,7 +8,7 @@ import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { childrenOf } from "./process-children.ts";
-import { startFlags } from "./start-command.ts";
+import { startEnvironment, startFlags } from "./start-command.ts";
 
 const MAIN = join(import.meta.dirname, "actor-process-main.ts");
 const READY_MS_MAX = 45_000;
@@ -40,6 +40,7 @@ export class ActorProcess {
     const { main, parameters } = program ?? { main: MAIN, parameters: own };
     this.name = name;
     this.#child = spawn(process.execPath, [...startFlags(), main, url, name, ...parameters], {
+      env: { ...process.env, ...startEnvironment() },
       stdio: ["ignore", "pipe", "pipe"],
     });
     const { stdout, stderr } = this.#child;

@@ -3,7 +3,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { freePort } from "../free-port.ts";
 import { ChildProgram } from "./child-program.ts";
-import { startCommand } from "./start-command.ts";
+import { startCommand, startEnvironment } from "./start-command.ts";
 import { until } from "./until.ts";
 
 const START_MS_MAX = 120_000;
@@ -37,6 +37,7 @@ export class RoleProcess implements AsyncDisposable {
     this.#dataDir = dataDir;
     this.#port = port;
     this.#program = new ChildProgram(startCommand(), {
+      ...startEnvironment(),
       TRUNKLINE_DATA: dataDir,
       TRUNKLINE_PORT: String(port),
       TRUNKLINE_METRICS_TOKEN: METRICS_TOKEN,

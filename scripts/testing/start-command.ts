@@ -1,4 +1,4 @@
-/** Returns the command of the program with the same Node flags as `npm start`. */
+/** Returns the command and the environment with which `npm start` runs the program. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";
@@ -9,8 +9,19 @@ export function startCommand(): string[] {
 
 /** Returns the flags of Node with which `npm start` runs the program. */
 export function startFlags(): string[] {
-  const text = readFileSync(join(REPOSITORY, "scripts/trunkline"), "utf8");
+  const text = startScript();
   const flags = /exec "\$node" ((?:--\S+ )+)"\$here\/start/.exec(text)?.[1];
   if (flags === undefined) throw new Error(`Cannot read the start command in: ${text}`);
   return flags.split(" ").filter((flag) => flag !== "");
 }
+
+/**
+ * Returns the settings of Node and of its C library with which `npm start` runs the program. Without them, a process
+ * of a test or a benchmark takes more memory than the product.
+ */
+export function startEnvironment(): Record<string, string> {
+  const exports = startScript().matchAll(/^ +export (\w+)=(\d+)$/gm);
+  return Object.fromEntries(Array.from(exports, ([, name = "", value = ""]) => [name, value]));
+}
+
+const startScript = () => readFileSync(join(REPOSITORY, "scripts/trunkline"), "utf8");
