@@ -122,9 +122,17 @@ async function readJournal(
   const commits: { sequence: number; entries: [key: string, puts: Puts][] }[] = [];
   let needed = from;
   let isSealed = false;
-  let message = await bus.readNextOfLeader(journalStream, filter, from);
-  for (; message; message = await bus.readNextOfLeader(journalStream, filter, message.seq + 1)) {
-    if (message.seq > until) break;
+  const readFrom = (sequence: number) => {
+    const reading = bus.readNextOfLeader(journalStream, filter, sequence);
+    reading.catch(() => {}); // The loop may end before it awaits the message.
+    return reading;
+  };
+  let next = readFrom(from);
+  for (;;) {
+    const message = await next;
+    if (!message || message.seq > until) break;
+    // The server reads the next message while this host parses this one.
+    next = readFrom(message.seq + 1);
     const stored: unknown = message.json();
     isSealed = StoredSeal.safeParse(stored).success;
     if (isSealed) break;
