@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { readBusAddress } from "../actors/runtime/bus/bus-address.ts";
 import { freePort } from "./free-port.ts";
 import { ChildProgram } from "./testing/child-program.ts";
-import { startCommand } from "./testing/start-command.ts";
+import { startCommand, startVariables } from "./testing/start-command.ts";
 import { until } from "./testing/until.ts";
 
 /**
@@ -69,6 +69,7 @@ describe("an idle instance", function () {
     const [node = "", ...rest] = startCommand();
     const listing = `data:text/javascript,${encodeURIComponent(LISTING)}`;
     program = new ChildProgram([node, "--import", listing, ...rest], {
+      ...startVariables(),
       TRUNKLINE_DATA: join(folder, "data"),
       TRUNKLINE_PORT: String(await freePort()),
       TEST_LOADED: join(folder, "loaded"),

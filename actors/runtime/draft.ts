@@ -45,6 +45,11 @@ export class Draft<S extends object, R = never, N extends string = never> {
     return this.#rows.size;
   }
 
+  /** Whether this transition writes or removes the row. */
+  hasWritten(name: string): boolean {
+    return this.#rows.has(name);
+  }
+
   /** Returns the row as this draft leaves it. */
   row(name: string): DeepReadonly<R> | undefined {
     const written = this.#rows.get(name);

@@ -8,6 +8,7 @@ import {
   type CrawlJobState,
   INITIAL,
 } from "../../actors/crawl/crawl-job/state/crawl-job-state.ts";
+import { pageOf } from "../../actors/crawl/crawl-job/state/page-rows.ts";
 import { readTransition } from "../../actors/runtime/kinds/transition.ts";
 import { deepFreeze } from "../../actors/runtime/lib/deep-freeze.ts";
 import type { DeepReadonly, Envelope, Input, Reply } from "../../schemas/contract.ts";
@@ -210,6 +211,7 @@ export function checkJob({ state, rows }: JobWorld): void {
   const numbers = new Set<number>();
   const inTurns: number[] = [];
   const inQueues: number[] = [];
+  const records = { row: (name: string) => rows.get(name) };
   for (const [name, row] of rows) {
     if (row.type === "turn") inTurns.push(...row.pages);
     if (row.type === "host") {
@@ -217,9 +219,7 @@ export function checkJob({ state, rows }: JobWorld): void {
       let length = 0;
       for (; index !== undefined; length += 1) {
         inQueues.push(index);
-        const page = rows.get(`p/${index}`);
-        assert(page?.type === "page");
-        index = page.next;
+        index = pageOf(records, index).next;
       }
       assert.equal(length, row.queued, `queue of ${name}`);
     }
@@ -228,8 +228,7 @@ export function checkJob({ state, rows }: JobWorld): void {
   const inFlight: number[] = [];
   const queued: number[] = [];
   for (let index = 0; index < state.records; index += 1) {
-    const page = rows.get(`p/${index}`);
-    assert(page?.type === "page", `record ${index}`);
+    const page = pageOf(records, index);
     assert(!urls.has(page.url), `${page.url} is there once`);
     urls.add(page.url);
     const letters = rows.get(`z/${Math.floor(index / 2_000)}`);

@@ -1,4 +1,4 @@
-/** Returns the command of the program with the same Node flags as `npm start`. */
+/** Returns the command and the environment with which `npm start` runs the program. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { REPOSITORY } from "../tools.ts";

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import { PAGES_PER_ROW } from "./state/page-rows.ts";
 
 /** A map of rows that counts its reads. Its iterators throw unless `walkable` is true. */
 class CountedRows<V> extends Map<string, V> {
@@ -60,7 +61,8 @@ describe("costs of a crawl job", () => {
     const [one, many] = [report(small), report(large)];
     expect(many.rows).to.be.within(one.rows - 3, one.rows + 3);
     expect(many.looks).to.be.within(one.looks - 10, one.looks + 10);
-    expect(many.bytes).to.be.below(3 * one.bytes);
+    // At 1,000 pages of this limit, most rows of known addresses are still empty.
+    expect(many.bytes).to.be.below(4 * one.bytes);
   });
 
   it("a turn costs the same at 1,000 and at 100,000 pages", () => {
@@ -113,6 +115,9 @@ const numbered = (count: number, prefix: string) =>
 function fill(world: JobWorld, pages: number): void {
   world.start({ source: "links", limit: 100_000 }).learn();
   world.visit(fetched(numbered(10, START)));
+  // Later turns have no page of the first row, which each message reads. A row that a message has written counts no
+  // look.
+  for (let page = 1; page < PAGES_PER_ROW; page += 1) world.visit(fetched());
   const room = pages - 100;
   for (let added = 11, part = 0; added < room; part += 1) {
     const links = Math.min(10_000, room - added);

@@ -36,11 +36,15 @@ import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests
  * Row `plan`, `patterns/include/<n>`, `patterns/exclude/<n>`: the request without its patterns; 25 patterns in each
  * row
  *
- * Row `p/<index>`: a record: `{ url, at?, hops?, depth, status, failures?, alone?, jsonSource?, next?, settledAs?,
- * shown?, reason?, metadata?, blobs? }`; `shown` holds reason, metadata and blobs of a settled page as JSON in one
- * string, without what the row or the job's id says already; `next` is the page behind it in its host's queue, or in
- * the queue for JSON (`jsonSource` is the blob from which a model makes that); `settledAs` is its number in the order
- * in which pages were settled
+ * Row `g/<n>`: `{ lines }`: eight records, one line each; a line has the fields `url`, `depth`, `status`, `next`,
+ * `settledAs` and `shown` of a record, separated by tabs, and the others as JSON; an empty line stands for a record
+ * with a row of its own, because its line would be longer than 600 bytes
+ *
+ * Row `p/<index>`: a record with a row of its own, as each record of a job has that an earlier release started: `{
+ * url, at?, hops?, depth, status, failures?, alone?, jsonSource?, next?, settledAs?, shown?, reason?, metadata?, blobs?
+ * }`; `shown` holds reason, metadata and blobs of a settled page as JSON in one string, without what the row or the
+ * job's id says already; `next` is the page behind it in its host's queue, or in the queue for JSON (`jsonSource` is
+ * the blob from which a model makes that); `settledAs` is its number in the order in which pages were settled
  *
  * Row `z/<n>`: `{ letters, settledAs }`: the status of 2,000 records, one letter each (q: not settled, c: completed,
  * e: errored, d: disallowed, s: skipped), and the largest `settledAs` among them

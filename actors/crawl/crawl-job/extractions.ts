@@ -4,7 +4,7 @@ import { envelope } from "../../../schemas/contract.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
 import type { CrawlJobState, PageRow } from "./state/crawl-job-state.ts";
 import type { JobDraft } from "./state/job-draft.ts";
-import { pageOf, pageRow } from "./state/pages.ts";
+import { pageOf, writePage } from "./state/page-rows.ts";
 
 /**
  * Maximum JSON tasks of one job at the same time: the capacity of two workers, so that a large crawl does not fill
@@ -19,9 +19,9 @@ const extractionsOf = ({ state }: JobDraft): Extractions => state.extractions ??
 
 /** Appends a fetched page to the queue of pages that need JSON. */
 export function extract(draft: JobDraft, index: number, page: Page, jsonSource: string): void {
-  draft.write(pageRow(index), { ...page, status: "extracting", jsonSource });
+  writePage(draft, index, { ...page, status: "extracting", jsonSource });
   const { first = index, last, ...others } = extractionsOf(draft);
-  if (last !== undefined) draft.write(pageRow(last), { ...pageOf(draft, last), next: index });
+  if (last !== undefined) writePage(draft, last, { ...pageOf(draft, last), next: index });
   draft.state.extractions = { ...others, first, last: index };
   askNext(draft);
 }
@@ -43,7 +43,7 @@ function askNext(draft: JobDraft): void {
     const { asked, first: index, last } = extractionsOf(draft);
     if (index === undefined || asked >= JOB_JSON_TASKS_MAX) return;
     const { next, jsonSource = "", ...page } = pageOf(draft, index);
-    draft.write(pageRow(index), page);
+    writePage(draft, index, page);
     const rest = next === undefined || last === undefined ? {} : { first: next, last };
     draft.state.extractions = { asked: asked + 1, ...rest };
     const url = page.metadata?.url ?? page.url;

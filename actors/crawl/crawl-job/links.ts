@@ -3,7 +3,7 @@ import type { PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
 import { isErrorStatus } from "./settle.ts";
 import type { Found } from "./state/crawl-job-state.ts";
 import type { JobDraft } from "./state/job-draft.ts";
-import { pageOf } from "./state/pages.ts";
+import { pageOf } from "./state/page-rows.ts";
 
 /** Returns each link once, in the order of the report. Pages of a site repeat each other's links. */
 export function foundLinks(

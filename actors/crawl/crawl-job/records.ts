@@ -18,7 +18,8 @@ import type { PageRow } from "./state/crawl-job-state.ts";
 import { hostOfUrl } from "./state/host-queues.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { addressOf } from "./state/page-address.ts";
-import { finishedPages, LETTERS, lettersRow, pageOf, UNSETTLED } from "./state/pages.ts";
+import { pageOf } from "./state/page-rows.ts";
+import { finishedPages, LETTERS, lettersRow, UNSETTLED } from "./state/pages.ts";
 import { readShown } from "./state/settled-record.ts";
 
 /**

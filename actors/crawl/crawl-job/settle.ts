@@ -14,7 +14,8 @@ import { enqueue } from "./state/host-queues.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { addMessage } from "./state/job-messages.ts";
 import { addKnown, knownIndex } from "./state/known-urls.ts";
-import { pageOf, pageRow, settlePage } from "./state/pages.ts";
+import { findPage, pageOf } from "./state/page-rows.ts";
+import { settlePage } from "./state/pages.ts";
 
 type Page = DeepReadonly<PageRow>;
 type OutcomeOf<K extends PageOutcome["kind"]> = Extract<PageOutcome, { kind: K }>;
@@ -57,7 +58,7 @@ export function settle(draft: JobDraft, outcome: PageOutcome): void {
 
 /** Completes a page whose JSON has arrived or failed. Returns false if the page does not wait for it. */
 export function settleExtracted(draft: JobDraft, { index, blob, reason }: Extracted): boolean {
-  const page = draft.findRow("page", pageRow(index));
+  const page = findPage(draft, index);
   // If `jsonSource` is still set, the page's JSON task was not sent yet, so this result cannot belong to the page.
   if (page?.status !== "extracting" || page.jsonSource !== undefined) return false;
   const blobs = [...(page.blobs ?? []), ...(blob ? [blob] : [])];

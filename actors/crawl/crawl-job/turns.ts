@@ -13,7 +13,8 @@ import type { PageRow, SitemapRow, TurnRow } from "./state/crawl-job-state.ts";
 import { dequeue, enqueue, firstOf, hostRow, hostState } from "./state/host-queues.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { addressOf } from "./state/page-address.ts";
-import { pageOf, settlePage } from "./state/pages.ts";
+import { pageOf } from "./state/page-rows.ts";
+import { settlePage } from "./state/pages.ts";
 import { isPostponed, withdrawWants } from "./wanted-requests.ts";
 
 /** Maximum characters of addresses in the task and the rows of one turn. */

@@ -6,7 +6,7 @@ import { Shard } from "../shards/shard.ts";
 import {
   JOURNAL_BYTES_MAX,
   JOURNAL_KEPT_BYTES_MAX,
-  JOURNAL_OWNERS_MAX,
+  JOURNAL_KEYS_MAX,
   Journal,
   type JournalEntry,
   StoredCommit,
@@ -104,7 +104,7 @@ describe("Journal", () => {
     expect(journal.hasRoom).to.equal(true);
   });
 
-  it("has room up to JOURNAL_BYTES_MAX and JOURNAL_OWNERS_MAX, and is half full at half of each", () => {
+  it("has room up to JOURNAL_BYTES_MAX and JOURNAL_KEYS_MAX, and is half full at half of each", () => {
     const journal = newJournal();
     const shard = newShard();
     const half = "x".repeat(JOURNAL_BYTES_MAX / 2);
@@ -120,14 +120,38 @@ describe("Journal", () => {
     journal.written();
     const many = (from: number, to: number) =>
       Array.from({ length: to - from }, (_, index) => entry(shard, `k${from + index}`));
-    journal.record(5, [""], many(1, JOURNAL_OWNERS_MAX / 2));
+    journal.record(5, [""], many(1, JOURNAL_KEYS_MAX / 2));
     expect(journal.isHalfFull).to.equal(false);
     journal.record(6, [""], many(0, 1));
     expect(journal.isHalfFull).to.equal(true);
-    journal.record(7, [""], many(JOURNAL_OWNERS_MAX / 2, JOURNAL_OWNERS_MAX - 1));
+    journal.record(7, [""], many(JOURNAL_KEYS_MAX / 2, JOURNAL_KEYS_MAX - 1));
     expect(journal.hasRoom).to.equal(true);
-    journal.record(8, [""], many(JOURNAL_OWNERS_MAX - 1, JOURNAL_OWNERS_MAX));
+    journal.record(8, [""], many(JOURNAL_KEYS_MAX - 1, JOURNAL_KEYS_MAX));
     expect(journal.hasRoom).to.equal(false);
+  });
+
+  it("counts each key of an actor once, until it is written", () => {
+    const journal = newJournal();
+    const shard = newShard();
+    const rows = (count: number): JournalEntry => {
+      const names = Array.from({ length: count }, (_, row) => subjects.row("counter.a", `${row}`));
+      return { ...entry(shard, "a"), puts: new Map(names.map((name) => [name, "{}"])) };
+    };
+    journal.record(1, [""], [rows(JOURNAL_KEYS_MAX - 1)]);
+    journal.record(2, [""], [rows(JOURNAL_KEYS_MAX - 1)]);
+    expect(journal.hasRoom).to.equal(true);
+    journal.checkpoint({ ...ALL, messagesMax: 1 });
+    journal.record(3, [""], [rows(1)]);
+    expect(journal.hasRoom, "in both maps").to.equal(false);
+    journal.notWritten();
+    expect(journal.hasRoom, "in one again").to.equal(true);
+    journal.record(4, [""], [rows(JOURNAL_KEYS_MAX)]);
+    expect(journal.hasRoom).to.equal(false);
+    journal.checkpoint({ ...ALL, messagesMax: JOURNAL_KEYS_MAX });
+    expect(journal.hasRoom, "not written yet").to.equal(false);
+    journal.written();
+    expect(journal.isEmpty).to.equal(true);
+    expect(journal.isHalfFull).to.equal(false);
   });
 
   it("counts bytes, not characters", () => {

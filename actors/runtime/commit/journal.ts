@@ -17,8 +17,11 @@ export const JOURNAL_BYTES_MAX = 16_000_000;
  * would let it keep 900 MB of large commits.
  */
 export const JOURNAL_KEPT_BYTES_MAX = 32_000_000;
-/** Limits the actors and outboxes whose changes are not in their keys, because a takeover writes each of them. */
-export const JOURNAL_OWNERS_MAX = 5_000;
+/**
+ * Limits the keys whose changes are not in the bucket, because a takeover writes each of them, 5,000 in about a second.
+ * One actor may have thousands: a crawl job that reads a sitemap changes 5,000 rows a second.
+ */
+export const JOURNAL_KEYS_MAX = 5_000;
 
 /** JSON texts by subject; `null` removes the subject's value. */
 export type Puts = Map<string, string | null>;
@@ -83,6 +86,8 @@ export class Journal {
   #pending = new Map<string, Pending>();
   /** The changes that a checkpoint is writing. The pending changes of the same owner are newer. */
   #writing = new Map<string, Pending>();
+  /** Number of keys in `#pending` and `#writing`. */
+  #keys = 0;
   #messages = 0;
   #bytes = 0;
   /**
@@ -166,7 +171,9 @@ export class Journal {
     for (const payload of payloads) this.#bytes += Buffer.byteLength(payload);
     for (const { shard, owner, puts } of entries) {
       const pending = this.#pending.get(owner) ?? { shard, owner, puts: new Map(), oldest: at };
+      const keysBefore = pending.puts.size;
       layOver(pending.puts, puts);
+      this.#keys += pending.puts.size - keysBefore;
       this.#pending.set(owner, pending);
     }
   }
@@ -206,6 +213,7 @@ export class Journal {
   }
 
   written(): void {
+    this.#keys -= keysOf(this.#writing);
     this.#writing.clear();
   }
 
@@ -218,6 +226,7 @@ export class Journal {
       else all.set(owner, later);
     }
     this.#pending = all;
+    this.#keys = keysOf(all);
   }
 
   get #oldest(): Position | undefined {
@@ -231,7 +240,7 @@ export class Journal {
     return (
       this.#messages - messages < share * JOURNAL_MESSAGES_MAX &&
       this.#bytes - bytes < share * JOURNAL_BYTES_MAX &&
-      this.#pending.size + this.#writing.size < share * JOURNAL_OWNERS_MAX
+      this.#keys < share * JOURNAL_KEYS_MAX
     );
   }
 
@@ -257,6 +266,10 @@ export class Journal {
     close();
     return texts;
   }
+}
+
+function keysOf(all: ReadonlyMap<string, Pending>): number {
+  return all.values().reduce((sum, { puts }) => sum + puts.size, 0);
 }
 
 /** Adds later puts to earlier ones; the last put of a subject counts and stands last. */

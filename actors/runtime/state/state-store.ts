@@ -18,7 +18,8 @@ import {
   rowMarkOf,
 } from "./stored-actor.ts";
 
-const ROWS_PREFETCH = 5_000;
+/** Rows that are read ahead of a loading actor. The rows of a crawl have about 1 kB each. */
+const ROWS_PREFETCH = 1_000;
 
 /** A stored value and its sequence; `text` is undefined where it was removed. */
 interface StoredValue {

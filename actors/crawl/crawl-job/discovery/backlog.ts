@@ -6,7 +6,7 @@ import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Found } from "../state/crawl-job-state.ts";
 import type { JobDraft } from "../state/job-draft.ts";
 import { addMessage } from "../state/job-messages.ts";
-import { pageOf } from "../state/pages.ts";
+import { pageOf } from "../state/page-rows.ts";
 import { admit, type Lane } from "./frontier.ts";
 import { sitemapsAreAwaited } from "./sitemaps.ts";
 

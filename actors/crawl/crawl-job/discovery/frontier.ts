@@ -6,7 +6,8 @@ import { enqueue } from "../state/host-queues.ts";
 import type { JobDraft } from "../state/job-draft.ts";
 import { addKnown, knownIndex } from "../state/known-urls.ts";
 import { addressOf } from "../state/page-address.ts";
-import { addPage, addSkipped, pageOf, unskip } from "../state/pages.ts";
+import { pageOf } from "../state/page-rows.ts";
+import { addPage, addSkipped, unskip } from "../state/pages.ts";
 import { addSitemap } from "./sitemaps.ts";
 
 type FoundList = readonly DeepReadonly<Found>[];

@@ -120,7 +120,7 @@ const PlanRow = z.object({ type: z.literal("plan"), plan: CrawlPlan });
 /** Rows `patterns/include/<n>` and `patterns/exclude/<n>`: PATTERNS_PER_ROW patterns each. */
 const PatternsRow = z.object({ type: z.literal("patterns"), patterns: z.array(z.string()) });
 
-/** Row `p/<index>`: a record. */
+/** A record. It is one line of the row `g/<n>`, or the row `p/<index>` (page-rows.ts). */
 export const PageRow = z.object({
   type: z.literal("page"),
   url: z.string(),
@@ -165,6 +165,9 @@ export const PageRow = z.object({
   blobs: z.array(RecordBlob).optional(),
 });
 export type PageRow = z.infer<typeof PageRow>;
+
+/** Row `g/<n>`: PAGES_PER_ROW records, as one line each; an empty line stands for a record with a row of its own. */
+const PagesRow = z.object({ type: z.literal("pages"), lines: z.array(z.string()) });
 
 /**
  * Row `z/<n>`: one status letter for each of LETTERS_PER_ROW records, so that a listing by status need not read their
@@ -234,6 +237,7 @@ const BacklogRow = z.object({
 });
 
 export const CrawlJobRow = z.discriminatedUnion("type", [
+  PagesRow,
   PageRow,
   KnownRow,
   LettersRow,

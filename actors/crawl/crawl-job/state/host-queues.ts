@@ -7,7 +7,7 @@ import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { HostRow, PageRow } from "./crawl-job-state.ts";
 import type { JobDraft } from "./job-draft.ts";
 import { addressOf } from "./page-address.ts";
-import { pageOf, pageRow } from "./pages.ts";
+import { pageOf, writePage } from "./page-rows.ts";
 
 type Host = DeepReadonly<HostRow>;
 type Page = DeepReadonly<PageRow>;
@@ -25,9 +25,9 @@ export function enqueue(draft: JobDraft, index: number, page: Page, place: "firs
   const { next: _next, ...alone } = page;
   const isOnly = queue.queued === 0;
   const next = place === "first" && !isOnly ? { next: first } : {};
-  draft.write(pageRow(index), { ...alone, status: "queued", ...next });
+  writePage(draft, index, { ...alone, status: "queued", ...next });
   if (place === "last" && !isOnly) {
-    draft.write(pageRow(last), { ...pageOf(draft, last), next: index });
+    writePage(draft, last, { ...pageOf(draft, last), next: index });
   }
   draft.write(hostRow(host), {
     ...queue,
@@ -52,7 +52,7 @@ export function dequeue(draft: JobDraft, host: string): void {
   const { first: index, last, ...queue } = hostState(draft, host);
   assert(index !== undefined && last !== undefined, `${host} has a page in its queue`);
   const { next, ...page } = pageOf(draft, index);
-  draft.write(pageRow(index), { ...page, status: "in_flight" });
+  writePage(draft, index, { ...page, status: "in_flight" });
   const rest = next === undefined ? {} : { first: next, last };
   draft.write(hostRow(host), { ...queue, ...rest, queued: queue.queued - 1 });
   draft.touchedHosts.add(host);

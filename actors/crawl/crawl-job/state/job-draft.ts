@@ -8,7 +8,7 @@ import { type PreparedPlan, readPlan } from "./plan.ts";
 /**
  * Rows that one message of a job changes before it leaves further addresses to a later message.
  *
- * Each address adds at most five rows, and the rest of a transition up to 84, so TRANSITION_ROWS_MAX holds.
+ * Each address adds at most seven rows, and the rest of a transition up to 84, so TRANSITION_ROWS_MAX holds.
  */
 export const STEP_ROWS_MAX = 360;
 /** Bytes of rows that one message of a job may write before it leaves further addresses to a later message. */
@@ -60,7 +60,7 @@ export class JobDraft extends Draft<CrawlJobState, CrawlJobRow, "timeOut" | "exp
     return found;
   }
 
-  /** Counts the cost of one more address: bytes of rows, and work. */
+  /** Counts the cost of a further address or row: bytes of rows, and work. */
   spend({ bytes, work }: { bytes: number; work: number }): void {
     this.#bytes += bytes;
     this.#work += work;

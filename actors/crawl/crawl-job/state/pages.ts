@@ -4,6 +4,7 @@ import type { RecordStatus } from "../../../../schemas/crawl/crawl-job.ts";
 import { LETTERS_PER_ROW } from "../../../../schemas/crawl/limits.ts";
 import type { PageRow } from "./crawl-job-state.ts";
 import type { JobDraft } from "./job-draft.ts";
+import { pageOf, writePage } from "./page-rows.ts";
 import { type Shown, writeShown } from "./settled-record.ts";
 
 /** Minimum of `spareRecords`. A job with a higher page limit uses its page limit instead. */
@@ -24,11 +25,7 @@ export const LETTERS = {
 } as const satisfies Record<FinalStatus, string>;
 export const UNSETTLED = "q";
 
-export const pageRow = (index: number) => `p/${index}`;
 export const lettersRow = (index: number) => `z/${Math.floor(index / LETTERS_PER_ROW)}`;
-
-export const pageOf = (draft: JobDraft, index: number): Page =>
-  draft.getRow("page", pageRow(index));
 
 /**
  * Maximum number of records beyond the page limit, for each of three sorts: skipped addresses, admitted pages that
@@ -70,7 +67,7 @@ export function addSkipped(
 export function unskip(draft: JobDraft, index: number, depth: number): void {
   const { state } = draft;
   const { reason: _reason, settledAs: _number, tooDeep: _tooDeep, ...page } = pageOf(draft, index);
-  draft.write(pageRow(index), { ...page, depth, status: "in_flight" });
+  writePage(draft, index, { ...page, depth, status: "in_flight" });
   setLetter(draft, index, UNSETTLED, 0);
   state.skipped -= 1;
   state.skippedKept -= 1;
@@ -105,7 +102,7 @@ export function settlePage(
   }
   const { status, ...shown } = outcome;
   const place = { job: draft.key, index, page };
-  draft.write(pageRow(index), {
+  writePage(draft, index, {
     ...kept,
     ...{ status, settledAs: state.settled },
     shown: writeShown(place, { reason, metadata, blobs, ...shown }),
@@ -121,7 +118,7 @@ function addRecord(draft: JobDraft, page: Page): number {
   const { state } = draft;
   const index = state.records;
   state.records += 1;
-  draft.write(pageRow(index), page);
+  writePage(draft, index, page);
   const letter = page.status === "skipped" ? LETTERS.skipped : UNSETTLED;
   setLetter(draft, index, letter, page.settledAs ?? 0);
   return index;
