@@ -2,10 +2,12 @@
  * Starts whole instances with other numbers of shards and streams than the default. Each role has its own bus
  * user.
  */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
+import { Bus } from "../actors/runtime/bus/bus.ts";
+import { STORE_DISK_SHARE } from "../schemas/store-limits.ts";
 import { trunkline } from "../scripts/testing/command-line.ts";
 import { RoleProcess } from "../scripts/testing/role-process.ts";
 
@@ -50,6 +52,15 @@ describe("an instance with other numbers of shards and streams", function () {
     const created = await create(first, "one");
     expect(created.status, await created.text()).to.equal(200);
     const url = (await readFile(join(folder, "data", "nats.url"), "utf8")).trim();
+    const system = (await readFile(join(folder, "data", "nats.system.url"), "utf8")).trim();
+    const bus = await Bus.connect({ url: system, name: "test" });
+    const { data } = (await bus.request("$SYS.REQ.SERVER.PING.JSZ", "")).json<{
+      data: { config: { max_storage: number } };
+    }>();
+    await bus.close();
+    // Streams may grow at a restart by what they already store, so the limit is a share of the whole disk.
+    const { bsize, blocks } = await statfs(folder);
+    expect(data.config.max_storage).to.equal(Math.floor(bsize * blocks * STORE_DISK_SHARE));
     const { stdout } = await trunkline(["admin", "shards"], url);
     expect(stdout).to.match(/\n16 of 16 shards have an owner\n$/);
     const usage = await fetch(`${first.url}/v4/accounts/${account}/agents/usage`, { headers });

@@ -6,7 +6,7 @@ import { ACTORS, TASKS } from "../actors/main.ts";
 import { Bus } from "../actors/runtime/bus/bus.ts";
 import { FIRST_LAYOUT } from "../schemas/data-layout.ts";
 import { CACHE_BYTES_MAX } from "../schemas/store-limits.ts";
-import { storeSizes } from "../schemas/store-sizes.ts";
+import { FIXED_BYTES, storeSizes } from "../schemas/store-sizes.ts";
 import { STREAMS, stateBucket, stateSubjects, taskConsumer } from "../schemas/subjects.ts";
 import { DISK_BYTES_MIN } from "../scripts/disk-room.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
@@ -147,6 +147,26 @@ describe("streams", function () {
         const { config: jobs } = await bus.jetstream.streams.info(STREAMS.renderJobs);
         expect(jobs.max_bytes).to.equal(sizes.renderJobs);
       }
+    } finally {
+      await bus.close();
+    }
+  });
+
+  it("declareStreams() grows a stream as far as the bus has room", async () => {
+    const sizes = storeSizes(10 * 1024 ** 3);
+    const wanted = { ...sizes, packs: Math.floor(1.9 * sizes.packs) };
+    const sum = Object.values(sizes).reduce((all, bytes) => all + bytes, 0);
+    // Half of the growth has room.
+    const room = FIXED_BYTES + sum + Math.floor(0.45 * sizes.packs);
+    const config = `jetstream { store_dir: $TRUNKLINE_NATS_STORE, max_mem: 256MB, max_file: ${room} }`;
+    await using server = await startNats({ config });
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    try {
+      await declareStreams(bus.jetstream, { ...declared, replicas: 1, sizes });
+      const packs = async () => (await bus.jetstream.streams.info(STREAMS.packs)).config.max_bytes;
+      expect(await packs()).to.equal(sizes.packs);
+      await declareStreams(bus.jetstream, { ...declared, replicas: 1, sizes: wanted });
+      expect(await packs()).to.be.within(1.3 * sizes.packs, 1.5 * sizes.packs);
     } finally {
       await bus.close();
     }

@@ -34,10 +34,11 @@ const STREAM_EXISTS = 10058;
 const NO_ROOM = 10047;
 const NO_STREAM = 10059;
 /**
- * If a size is refused, the next attempt asks for this share of it. The share is chosen so that no stream gets the
- * very last byte, because other streams need space.
+ * If a growth is refused, the next attempt adds this share of it. The share is chosen so that no stream gets the very
+ * last byte, because other streams need space. A growth by less than GROWTH_BYTES_MIN is not worth a request.
  */
 const SMALLER = 0.45;
+const GROWTH_BYTES_MIN = 1024 ** 2;
 
 /**
  * Declares all streams. A cluster that was just started may lack a leader or servers, so this waits for it for a
@@ -144,8 +145,10 @@ async function declareStream(
  */
 async function grow(jetstream: JetStreamManager, stream: SizedStream): Promise<void> {
   const known = await configOf(jetstream, stream.name);
-  for (let bytes = stream.max_bytes; known && bytes > known.max_bytes; bytes *= SMALLER) {
-    if (await resize(jetstream, stream, Math.floor(bytes))) return;
+  if (!known) return;
+  const missing = stream.max_bytes - known.max_bytes;
+  for (let added = missing; added >= GROWTH_BYTES_MIN; added *= SMALLER) {
+    if (await resize(jetstream, stream, known.max_bytes + Math.floor(added))) return;
   }
 }
 

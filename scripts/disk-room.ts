@@ -32,6 +32,7 @@ export class DiskRoom {
   readonly #reserve: string;
   readonly #logger: Logger;
   #free = Number.POSITIVE_INFINITY;
+  #total = 0;
   #isFull = false;
   #hasReserve = false;
   #looking: Promise<void> = Promise.resolve();
@@ -65,6 +66,11 @@ export class DiskRoom {
     return this.#free;
   }
 
+  /** Bytes of the whole volume, used or not. */
+  get totalBytes(): number {
+    return this.#total;
+  }
+
   /** Describes for operators how much space is missing. Undefined while clients may write. */
   get shortage(): string | undefined {
     if (!this.#isFull) return undefined;
@@ -84,8 +90,9 @@ export class DiskRoom {
   }
 
   async #look(): Promise<void> {
-    const { bsize, bavail } = await statfs(this.#folder);
+    const { bsize, bavail, blocks } = await statfs(this.#folder);
     this.#free = bsize * bavail;
+    this.#total = bsize * blocks;
     if (this.#free < DISK_RESERVE_USED_BELOW_BYTES && this.#hasReserve) await this.#giveUpReserve();
     const wasFull = this.#isFull;
     this.#isFull = this.#free < (wasFull ? DISK_WRITES_RESUME_BYTES : DISK_WRITES_STOP_BYTES);

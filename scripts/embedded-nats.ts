@@ -7,6 +7,7 @@ import { mkdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { DISK_POLL_MS } from "../schemas/limits.ts";
+import { STORE_DISK_SHARE } from "../schemas/store-limits.ts";
 import { type BusAccess, nkeyAccess } from "./bus-users/bus-access.ts";
 import { makeSeeds } from "./bus-users/seeds.ts";
 import { BUS_USERS } from "./bus-users/users.ts";
@@ -67,7 +68,8 @@ export class EmbeddedNats {
     const systemUrlFile = join(folder, "nats.system.url");
     await mkdir(storeDir, { recursive: true });
     await endLeftover(pidFile, logger);
-    const config = await writeConfig(join(folder, BUS_FOLDER), logger);
+    const bytesMax = Math.floor(disk.totalBytes * STORE_DISK_SHARE);
+    const config = await writeConfig(join(folder, BUS_FOLDER), { logger, bytesMax });
     const [last, lastSystem] = await Promise.all([readUrl(urlFile), readUrl(systemUrlFile)]);
     const write = { hasFailed: false };
     const server = new NatsServer({
@@ -177,7 +179,14 @@ export class EmbeddedNats {
  * Writes the server's configuration if its content has changed, because each version has its own permissions. Creates
  * missing seeds, for example for data of an older version. Returns the path of the configuration.
  */
-async function writeConfig(folder: string, logger: Logger): Promise<string> {
+/**
+ * Writes the configuration of the server: that of every server, the users of this one, and a limit for the sizes of all
+ * streams. By itself, the server would not count what it stores already, and so refuse to grow streams at a restart.
+ */
+async function writeConfig(
+  folder: string,
+  { logger, bytesMax }: { logger: Logger; bytesMax: number },
+): Promise<string> {
   const { made, publicKeys } = await makeSeeds(folder);
   if (made.length > 0) logger.debug({ users: made }, "users of the bus made");
   // Loaded only here, because it loads the parser of YAML, which an instance with other servers does not need.
@@ -185,9 +194,14 @@ async function writeConfig(folder: string, logger: Logger): Promise<string> {
   await writeIfChanged(join(folder, SERVER_PART), serverPart(publicKeys, [PERSON]));
   const path = join(folder, "nats.conf");
   // nats-server resolves an included path relative to the including file.
-  const base = relative(folder, join(REPOSITORY, "deploy/nats-base.conf"));
+  const basePath = join(REPOSITORY, "deploy/nats-base.conf");
+  const base = relative(folder, basePath);
   const includes = [base, SERVER_PART].map((name) => `include ${JSON.stringify(name)}\n`);
-  await writeIfChanged(path, includes.join(""));
+  // The last block of a name counts, so it needs the settings of the first.
+  const [, jetstream = ""] =
+    /^jetstream \{\n([^}]*)\}/m.exec(await readFile(basePath, "utf8")) ?? [];
+  const limited = `jetstream {\n${jetstream}  max_file: ${bytesMax}\n}\n`;
+  await writeIfChanged(path, `${includes.join("")}${limited}`);
   return path;
 }
 

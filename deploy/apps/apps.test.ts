@@ -350,10 +350,9 @@ describe("apps", function () {
       const { status, body } = await platform.rest("GET", "/agents/usage");
       expect(status).to.equal(200);
       const { agents_limit, stored_bytes_limit, apps } = body.result;
-      expect({ agents_limit, stored_bytes_limit }).to.deep.equal({
-        agents_limit: AGENTS_PER_ACCOUNT,
-        stored_bytes_limit: AGENT_BYTES_PER_ACCOUNT,
-      });
+      expect(agents_limit).to.equal(AGENTS_PER_ACCOUNT);
+      // On a small disk, an account may store less.
+      expect(stored_bytes_limit).to.be.above(0).and.at.most(AGENT_BYTES_PER_ACCOUNT);
       return apps.find(({ name }: { name: string }) => name === "brief");
     };
     expect(await usage()).to.deep.include({ agents: 1, stored_bytes: AGENT_ROOM_BYTES });
