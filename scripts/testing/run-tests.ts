@@ -3,7 +3,7 @@
  * the slowest files, the failures again, and finally the line `N passed, N failed`.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { availableParallelism, tmpdir } from "node:os";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import {
@@ -13,6 +13,7 @@ import {
 } from "../../actors/apps/lib/app-host/process-folders.ts";
 import { endAll } from "./leftovers.ts";
 import { RunReport } from "./run-report.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 import { longestFirst, readDurations, recordDurations } from "./test-durations.ts";
 import { type Concurrency, TestPool } from "./test-pool.ts";
 import { allTestFiles, type Suite, selectTests } from "./test-selection.ts";
@@ -44,7 +45,7 @@ async function main(parameters: string[]): Promise<number> {
     return 1;
   }
   const files = longestFirst(selection.files, readDurations());
-  const folder = await mkdtemp(join(tmpdir(), "trunkline-run-"));
+  const folder = await mkdtemp(join(await temporaryFolder(suite), "trunkline-run-"));
   // If root runs the tests, browsers run as another user, and must be able to enter this folder to reach their
   // profiles.
   await chmod(folder, 0o711);
