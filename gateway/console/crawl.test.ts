@@ -25,7 +25,8 @@ describe("crawls in the console", function () {
   let site: Server;
   let origin: string;
   /**
-   * Until this promise resolves, the site does not answer the request for the slow page, so the crawl keeps running.
+   * Until this promise resolves, the site does not answer requests for the slow and the hostile page. So the crawl
+   * keeps running, and its picture for the documents has no hostile title.
    */
   const released = Promise.withResolvers<void>();
   before(async () => {
@@ -35,7 +36,7 @@ describe("crawls in the console", function () {
       const path = request.url ?? "";
       if (path === "/robots.txt") send("text/plain", "User-agent: *\nDisallow: /private");
       else if (path === "/") send("text/html", startPage());
-      else if (path === "/traps") send("text/html", HOSTILE_PAGE);
+      else if (path === "/traps") released.promise.then(() => send("text/html", HOSTILE_PAGE));
       else if (path === "/slow")
         released.promise.then(() => send("text/html", "<title>Slow</title><p>At last."));
       // "/held" is never answered.
@@ -68,6 +69,7 @@ describe("crawls in the console", function () {
     await world.page.waitForFunction(
       `[...document.querySelectorAll(".latest-pages")].some(({ innerText }) => innerText.includes("${origin}"))`,
     );
+    await world.says("Harbour news");
     await world.audit("crawl-running");
     released.resolve();
     await world.says("5 of 5 pages");
