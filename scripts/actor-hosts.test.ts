@@ -45,7 +45,7 @@ describe("ActorHosts", function () {
     end();
   });
 
-  it("are not missing while one of them is there, and start anew to count after it", async () => {
+  it("are not missing while one of them is there", async () => {
     const { found, end } = watch();
     await until("it has asked often", () => found.length > 30);
     expect(found).to.not.include(true);

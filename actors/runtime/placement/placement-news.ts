@@ -9,7 +9,7 @@ import type { StateStore } from "../state/state-store.ts";
 import { Epoch, NOBODY } from "./epoch.ts";
 import { Lease } from "./host-lease.ts";
 
-export interface PlacementListener {
+interface PlacementListener {
   epoch(shard: number, epoch: Epoch & { sequence: number }): void;
   /** Called for each change of a member. `lease` is undefined after the lease has ended. */
   member(host: string, lease: Lease | undefined): void;

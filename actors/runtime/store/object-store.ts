@@ -23,7 +23,7 @@ import type { Clock } from "../lib/clock.ts";
 const CAPACITY_KNOWN_MS = 60_000;
 
 /** A stored object: its size, and its bytes in order. */
-export interface StoredObject {
+interface StoredObject {
   bytes: number;
   chunks: AsyncIterable<Uint8Array>;
 }

@@ -5,7 +5,7 @@ import { writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { encodeTask, type Task } from "./task.ts";
 
-export interface TaskQueue {
+interface TaskQueue {
   kind: string;
   lane: string;
   /** True if the lane serves its keys alternately, one task of each (`TaskTurns`). */
