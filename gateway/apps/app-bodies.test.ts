@@ -1,4 +1,4 @@
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { expect } from "chai";
 import { APP_BODY_INLINE_BYTES_MAX } from "../../actors/apps/lib/app-bodies/body-blobs.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
@@ -73,6 +73,16 @@ describe("AppBodies", function () {
     for (const refused of [take(APP_REQUEST_BYTES_MAX + 1), take(0, APP_REQUEST_BYTES_MAX + 1)]) {
       expect(await refusalOf(refused)).to.include({ code: "body_too_large" });
     }
+    expect(budget.bytes).to.equal(0);
+  });
+
+  it("is cancelled if the sender leaves before the end, with nothing left behind", async () => {
+    const { budget, bodies } = opened();
+    const body = new PassThrough();
+    body.write("half");
+    const taken = refusalOf(bodies.take(body, { key: KEY, declaredBytes: 0 }));
+    body.destroy();
+    expect(await taken).to.include({ code: "cancelled" });
     expect(budget.bytes).to.equal(0);
   });
 
