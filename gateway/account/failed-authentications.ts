@@ -82,8 +82,8 @@ interface Lane {
 /**
  * Counts failures in the memory of this process. A credential that was valid before is always looked up, because it
  * is no guess. Past the limit of an identity, that identity is refused at the address. Past the limit of a network,
- * only a few of its unproven credentials are looked up at a time. They are not refused, because other people of the
- * network may have a valid one.
+ * only a few of its unproven credentials are looked up at a time, and the others wait: other people of the network may
+ * have a valid one. One is refused only if too many wait.
  */
 export class FailedAuthentications {
   readonly #now: () => number;

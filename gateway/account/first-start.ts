@@ -131,7 +131,7 @@ async function make(actors: ActorClient, credentials: Credentials): Promise<void
   await actors.call(user, email, "register", {
     id: userId,
     email,
-    passwordHash: await hashPassword(password, "first start"),
+    passwordHash: await hashPassword(password, { from: "first start", network: "first start" }),
     accounts: [{ accountId, roles: [ROLE] }],
   });
   await actors.call(account, accountId, "createToken", {

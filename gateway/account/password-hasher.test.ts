@@ -6,6 +6,7 @@ import type { Worker } from "node:worker_threads";
 import { expect } from "chai";
 import {
   PASSWORD_HASHES_AT_ONCE,
+  PASSWORD_HASHES_PER_NETWORK_MAX,
   PASSWORD_HASHES_PER_SOURCE_MAX,
   PASSWORD_HASHES_WAITING_MAX,
   PasswordHasher,
@@ -26,6 +27,9 @@ const quick = (): HashWork => ({
   },
 });
 
+/** A source in a network of its own, or in this network. */
+const at = (from: string, network = from) => ({ from, network });
+
 describe("PasswordHasher", function () {
   this.timeout(60_000);
 
@@ -33,23 +37,35 @@ describe("PasswordHasher", function () {
     const hasher = new PasswordHasher();
     const count = PASSWORD_HASHES_AT_ONCE + PASSWORD_HASHES_WAITING_MAX;
     const all = Array.from({ length: count }, (_, index) =>
-      hasher.hash(quick(), `network ${index}`),
+      hasher.hash(quick(), at(`network ${index}`)),
     );
-    const refused = await failureOf(hasher.hash(quick(), "one more"));
+    const refused = await failureOf(hasher.hash(quick(), at("one more")));
     expect(refused).to.deep.include({ code: "busy", details: { retryAfterS: 2 } });
     expect(await Promise.all(all)).to.have.length(count);
-    expect(await hasher.hash(quick(), "one more")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("one more"))).to.have.length(32);
+  });
+
+  it("keeps half of the queue for others if one network has many browsers", async () => {
+    const hasher = new PasswordHasher();
+    const running = Array.from({ length: PASSWORD_HASHES_PER_NETWORK_MAX }, (_, index) =>
+      hasher.hash(quick(), at(`browser ${index}`, "one")),
+    );
+    const refused = await failureOf(hasher.hash(quick(), at("browser more", "one")));
+    expect(refused).to.include({ code: "queue_full" });
+    expect(await hasher.hash(quick(), at("browser more", "other"))).to.have.length(32);
+    await Promise.all(running);
+    expect(await hasher.hash(quick(), at("browser more", "one"))).to.have.length(32);
   });
 
   it("limits the hashes of one source, and accepts those of others meanwhile", async () => {
     const hasher = new PasswordHasher();
     const count = PASSWORD_HASHES_PER_SOURCE_MAX;
-    const all = Array.from({ length: count }, () => hasher.hash(quick(), "one"));
-    const refused = await failureOf(hasher.hash(quick(), "one"));
+    const all = Array.from({ length: count }, () => hasher.hash(quick(), at("one")));
+    const refused = await failureOf(hasher.hash(quick(), at("one")));
     expect(refused).to.deep.include({ code: "queue_full", details: { retryAfterS: 2 } });
-    expect(await hasher.hash(quick(), "other")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("other"))).to.have.length(32);
     await Promise.all(all);
-    expect(await hasher.hash(quick(), "one")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("one"))).to.have.length(32);
   });
 
   it("refuses a hash that waits too long for a thread, and then accepts others", async () => {
@@ -61,11 +77,13 @@ describe("PasswordHasher", function () {
       bytes: 32,
       cost: { N: 2 ** 17, r: 8, p: 1, maxmem: 2 ** 28 },
     });
-    const running = Array.from({ length: PASSWORD_HASHES_AT_ONCE }, () => hasher.hash(slow(), "a"));
-    const refused = await failureOf(hasher.hash(quick(), "b"));
+    const running = Array.from({ length: PASSWORD_HASHES_AT_ONCE }, () =>
+      hasher.hash(slow(), at("a")),
+    );
+    const refused = await failureOf(hasher.hash(quick(), at("b")));
     expect(refused).to.deep.include({ code: "busy", details: { retryAfterS: 2 } });
     await Promise.all(running);
-    expect(await hasher.hash(quick(), "b")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("b"))).to.have.length(32);
   });
 
   it("computes a hash again if its thread ends, and fails if the next thread ends too", async () => {
@@ -76,11 +94,11 @@ describe("PasswordHasher", function () {
       return worker;
     };
     const hasher = new PasswordHasher({ startThread: ending(1) });
-    expect(await hasher.hash(quick(), "a")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("a"))).to.have.length(32);
     expect(started).to.equal(2);
     const always = new PasswordHasher({ startThread: ending(Number.POSITIVE_INFINITY) });
     const callers = Array.from({ length: PASSWORD_HASHES_AT_ONCE + 2 }, () =>
-      failureOf(always.hash(quick(), "a")),
+      failureOf(always.hash(quick(), at("a"))),
     );
     for (const failure of callers) expect(String(await failure)).to.contain("2 threads ended");
   });
@@ -88,11 +106,11 @@ describe("PasswordHasher", function () {
   it("starts another thread if an idle one has ended", async () => {
     const workers: Worker[] = [];
     const hasher = new PasswordHasher({ startThread: () => added(workers, startPasswordThread()) });
-    await hasher.hash(quick(), "a");
-    await hasher.hash(quick(), "a");
+    await hasher.hash(quick(), at("a"));
+    await hasher.hash(quick(), at("a"));
     expect(workers).to.have.length(1);
     await workers[0]?.terminate();
-    expect(await hasher.hash(quick(), "a")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("a"))).to.have.length(32);
     expect(workers).to.have.length(2);
   });
 
@@ -100,11 +118,11 @@ describe("PasswordHasher", function () {
     const workers: Worker[] = [];
     const startThread = () => added(workers, startPasswordThread());
     const hasher = new PasswordHasher({ startThread, idleMs: 1 });
-    await hasher.hash(quick(), "a");
+    await hasher.hash(quick(), at("a"));
     const [worker] = workers;
     if (worker && worker.threadId !== -1) await once(worker, "exit");
     expect(worker?.threadId).to.equal(-1);
-    expect(await hasher.hash(quick(), "a")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("a"))).to.have.length(32);
   });
 
   it("fails a hash whose stored cost is invalid, and keeps the thread", async () => {
@@ -112,10 +130,10 @@ describe("PasswordHasher", function () {
     const hasher = new PasswordHasher({ startThread: () => added(workers, startPasswordThread()) });
     const work = quick();
     if (work.scheme === "argon2id") work.parameters.memory = 1;
-    expect(String(await failureOf(hasher.hash(work, "a")))).to.match(
+    expect(String(await failureOf(hasher.hash(work, at("a"))))).to.match(
       /Cannot check password: .*memory/,
     );
-    expect(await hasher.hash(quick(), "a")).to.have.length(32);
+    expect(await hasher.hash(quick(), at("a"))).to.have.length(32);
     expect(workers).to.have.length(1);
   });
 
@@ -139,7 +157,7 @@ async function nicenessOfThread(prefix: string[]): Promise<string> {
     const hasher = new PasswordHasher({ idleMs: 1_000_000 });
     const cost = { N: 2, r: 1, p: 1 };
     const work = { scheme: "scrypt", password: "a", salt: new Uint8Array(16), bytes: 32, cost };
-    await hasher.hash(work, "a");
+    await hasher.hash(work, { from: "a", network: "a" });
     const threads = readdirSync("/proc/self/task").map((thread) => processStat("self", thread));
     console.log(threads.find(({ name }) => name === "password").niceness);`;
   const [program = "", ...parameters] = [...prefix, process.execPath, "--input-type=module", "-e"];

@@ -18,6 +18,10 @@ export const PASSWORD_HASHES_AT_ONCE = Math.min(4, Math.max(1, availableParallel
 export const PASSWORD_HASHES_WAITING_MAX = 64;
 /** Limits the hashes of one source that run or wait, so that one source cannot occupy the queue. */
 export const PASSWORD_HASHES_PER_SOURCE_MAX = 16;
+/**
+ * Limits the hashes of one network, because a person may have many browsers. Half of the queue stays for the others.
+ */
+export const PASSWORD_HASHES_PER_NETWORK_MAX = 32;
 /** Limits how long a hash waits for a thread. Only a machine with no idle processor time reaches it. */
 const PASSWORD_WAIT_MS_MAX = 10_000;
 /** A thread ends after this time without work. It occupies 25 MB, and its start takes 30 ms. */
@@ -26,8 +30,18 @@ const PASSWORD_THREAD_IDLE_MS = 5_000;
 const RETRY_AFTER_S = 2;
 /** Limits how often a hash is computed if its thread ends. */
 const TRIES_MAX = 2;
+/** The `threadId` of a thread that has ended. */
+const ENDED = -1;
 /** Limits the JavaScript heap of a thread. The memory of a hash is outside of it. */
 const HEAP_MIB_MAX = 32;
+
+/** Where a password comes from. */
+export interface PasswordSource {
+  /** The network, or a known browser or session of the person. */
+  from: string;
+  /** The network of the request. */
+  network: string;
+}
 
 interface PasswordHasherOptions {
   waitMsMax?: number;
@@ -46,8 +60,8 @@ export class PasswordHasher {
   readonly #idleMs: number;
   readonly #startThread: () => Worker;
   readonly #places = new Semaphore(PASSWORD_HASHES_AT_ONCE);
-  /** The number of hashes of each source that run or wait. */
-  readonly #perSource = new Map<string, number>();
+  /** The number of hashes of each source and network that run or wait. */
+  readonly #counts = new Map<string, number>();
   readonly #idle: IdleThread[] = [];
 
   constructor(options: PasswordHasherOptions = {}) {
@@ -57,24 +71,32 @@ export class PasswordHasher {
   }
 
   /**
-   * Computes a hash for a source: a network, browser or session. Throws `queue_full` if the source has as many
-   * hashes as one source may have, and `busy` if the queue is full or the hash waited too long.
+   * Computes a hash. Throws `queue_full` if the source or its network has as many hashes as one may have, and `busy`
+   * if the queue is full or the hash waited too long (see `isUnchecked`).
    */
-  async hash(work: HashWork, source: string): Promise<Uint8Array> {
-    const count = this.#perSource.get(source) ?? 0;
-    if (count >= PASSWORD_HASHES_PER_SOURCE_MAX) {
-      const text = `Cannot check password: ${count} passwords from the same place are checked now`;
+  async hash(work: HashWork, { from, network }: PasswordSource): Promise<Uint8Array> {
+    const counted = [`from ${from}`, `network ${network}`] as const;
+    const [ofSource, ofNetwork] = counted.map((name) => this.#counts.get(name) ?? 0);
+    if (
+      (ofSource ?? 0) >= PASSWORD_HASHES_PER_SOURCE_MAX ||
+      (ofNetwork ?? 0) >= PASSWORD_HASHES_PER_NETWORK_MAX
+    ) {
+      const text = `Cannot check password: ${ofNetwork} passwords from the same place are checked now`;
       throw new ActorError("queue_full", text, { retryAfterS: RETRY_AFTER_S });
     }
     if (this.#places.waiting >= PASSWORD_HASHES_WAITING_MAX) throw busy();
-    this.#perSource.set(source, count + 1);
+    for (const name of counted) this.#count(name, 1);
     try {
       return await this.#inTurn(work);
     } finally {
-      const left = (this.#perSource.get(source) ?? 0) - 1;
-      if (left > 0) this.#perSource.set(source, left);
-      else this.#perSource.delete(source);
+      for (const name of counted) this.#count(name, -1);
     }
+  }
+
+  #count(name: string, by: 1 | -1): void {
+    const count = (this.#counts.get(name) ?? 0) + by;
+    if (count > 0) this.#counts.set(name, count);
+    else this.#counts.delete(name);
   }
 
   async #inTurn(work: HashWork): Promise<Uint8Array> {
@@ -116,6 +138,8 @@ export class PasswordHasher {
 
   /** Keeps a thread for the next hash, and ends it if none comes. An idle thread does not keep the process alive. */
   #keep(worker: Worker): void {
+    // The thread has ended right after its result, and reports no second end.
+    if (worker.threadId === ENDED) return;
     const end = () => {
       idle.take();
       this.#idle.splice(this.#idle.indexOf(idle), 1);
@@ -159,6 +183,10 @@ export function startPasswordThread(): Worker {
   worker.on("error", () => {});
   return worker;
 }
+
+/** True if the hasher refused a password without computing its hash, so that nobody knows whether it is right. */
+export const isUnchecked = (error: unknown): boolean =>
+  error instanceof ActorError && (error.code === "queue_full" || error.code === "busy");
 
 const busy = () =>
   new ActorError("busy", "Cannot check password: too many are checked now", {

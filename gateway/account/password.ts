@@ -1,6 +1,6 @@
 /** Hashes passwords with argon2id (RFC 9106). The stored text contains cost, salt and hash. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import { PasswordHasher } from "./password-hasher.ts";
+import { PasswordHasher, type PasswordSource } from "./password-hasher.ts";
 
 /** The cost that OWASP recommends: 19 MiB, two passes, one thread. */
 const COST = { memory: 19_456, passes: 2, parallelism: 1 };
@@ -11,9 +11,9 @@ const hasher = new PasswordHasher();
 
 /**
  * Returns the hash as a PHC string, which contains the cost. So old hashes stay readable after a change of the cost.
- * The source is the network, browser or session that sent the password. The hashes of one source are limited.
+ * The hashes of one source and of one network are limited.
  */
-export async function hashPassword(password: string, source: string): Promise<string> {
+export async function hashPassword(password: string, source: PasswordSource): Promise<string> {
   const salt = randomBytes(16);
   const hash = await argon2Of({ password, salt, source }, COST);
   const { memory, passes, parallelism } = COST;
@@ -31,7 +31,7 @@ export function isDated(stored: string): boolean {
 export async function passwordMatches(
   password: string,
   stored: string,
-  source: string,
+  source: PasswordSource,
 ): Promise<boolean> {
   const [, memory, passes, parallelism, salt = "", hash = ""] = ARGON2.exec(stored) ?? [];
   if (memory === undefined) return scryptMatches(password, stored, source);
@@ -48,13 +48,17 @@ export async function passwordMatches(
  * Hashes the password for no user and resolves to false. This takes as long as a real check, so that the time does
  * not reveal that an e-mail address is unknown.
  */
-export async function matchNoPassword(password: string, source: string): Promise<false> {
+export async function matchNoPassword(password: string, source: PasswordSource): Promise<false> {
   await argon2Of({ password, salt: randomBytes(16), source }, COST);
   return false;
 }
 
 /** Checks a password against a hash of the first release: `scrypt$<N>$<r>$<p>$<salt>$<hash>`. */
-async function scryptMatches(password: string, stored: string, source: string): Promise<boolean> {
+async function scryptMatches(
+  password: string,
+  stored: string,
+  source: PasswordSource,
+): Promise<boolean> {
   const [scheme, N, r, p, salt = "", hash = ""] = stored.split("$");
   if (scheme !== "scrypt") throw new Error(`Cannot check password: its scheme is "${scheme}"`);
   const numbers = { N: Number(N), r: Number(r), p: Number(p) };
@@ -70,7 +74,7 @@ async function scryptMatches(password: string, stored: string, source: string): 
 }
 
 function argon2Of(
-  { password, salt, source }: { password: string; salt: Buffer; source: string },
+  { password, salt, source }: { password: string; salt: Buffer; source: PasswordSource },
   cost: typeof COST,
 ): Promise<Uint8Array> {
   const message = normal(password);

@@ -23,6 +23,8 @@ export const loginGuard = defineContract({
     },
     /** Sent after a right password: the attempts of this source are no longer counted. */
     passed: { input: Source, reply: z.object({}) },
+    /** Sent if the password was not checked: the attempt that was counted last is no longer counted. */
+    unchecked: { input: Source, reply: z.object({}) },
     /** Reminder: removes attempts that are too old to count. */
     forget: { input: z.object({}) },
   },

@@ -31,6 +31,10 @@ describe("login-guard", () => {
     state = handled.state as typeof state;
     return handled;
   }
+  function unchecked(from: string) {
+    const handled = runHandler(loginGuardActor, "unchecked", state, { from }, { now });
+    state = handled.state as typeof state;
+  }
   const forget = () => runHandler(loginGuardActor, "forget", state, {}, { now });
   /** Tries wrong passwords from just as many networks as are needed until every unknown source must wait. */
   function tryFromEverywhere() {
@@ -52,6 +56,23 @@ describe("login-guard", () => {
       pauseMs = Math.min(2 * pauseMs, SOURCE_PAUSE_MS_MAX);
     }
     expect(pauseMs).to.equal(SOURCE_PAUSE_MS_MAX);
+  });
+
+  it("unchecked() takes back the last attempt of a source, also where it counts for all strangers", () => {
+    unchecked("one");
+    expect(state).to.deep.equal(loginGuardActor.initial);
+    for (let i = 0; i < 100; i++) {
+      expect(take("one")).to.equal(0);
+      unchecked("one");
+    }
+    expect(state.sources).to.deep.equal([]);
+    expect(state.strangers.tries).to.equal(0);
+    for (let i = 0; i < SOURCE_GUESSES_FREE; i++) expect(take("one")).to.equal(0);
+    expect(state.strangers.tries).to.equal(GUESSES_PER_SOURCE_COUNTED);
+    unchecked("one");
+    expect(state.strangers.tries).to.equal(GUESSES_PER_SOURCE_COUNTED);
+    expect(take("one")).to.equal(0);
+    expect(take("one")).to.equal(SOURCE_PAUSE_MS);
   });
 
   it("take() from one network delays nobody else, however many attempts it makes", () => {

@@ -83,6 +83,23 @@ export const loginGuardActor = defineActor(loginGuard, {
       return { state: known.length > 0 ? without(state, known) : state, reply: {} };
     },
 
+    unchecked(state, { from }) {
+      const found = state.sources.find((source) => source.from === from);
+      if (!found) return { state, reply: {} };
+      const others = without(state, [found]);
+      const tries = found.tries - 1;
+      if (tries === 0) return { state: others, reply: {} };
+      const counted = Math.min(found.counted, tries);
+      const { sources, strangers } = others;
+      return {
+        state: {
+          sources: [...sources, { ...found, tries, counted }],
+          strangers: { ...strangers, tries: strangers.tries + counted },
+        },
+        reply: {},
+      };
+    },
+
     forget(state, _input, { now }) {
       const lastAt = Math.max(state.strangers.lastAt, ...state.sources.map((one) => one.lastAt));
       if (lastAt === 0) return { state };

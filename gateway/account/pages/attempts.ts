@@ -7,6 +7,7 @@ import { LOGIN_WINDOW_MS } from "../../../schemas/account/limits.ts";
 import { loginGuard } from "../../../schemas/account/login-guard.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
 import { Refused } from "../../pages/refused.ts";
+import { isUnchecked } from "../password-hasher.ts";
 
 /** Counts an attempt before it is executed. Refuses it if the window already has `limit` attempts. */
 export async function countAttempt(actors: ActorClient, key: string, limit: number): Promise<void> {
@@ -15,7 +16,7 @@ export async function countAttempt(actors: ActorClient, key: string, limit: numb
   if (!allowed) throw tooMany(resetS);
 }
 
-/** Subtracts a successful attempt from the count. */
+/** Subtracts an attempt from the count: a successful one, or one whose password was not checked. */
 export async function uncountAttempt(actors: ActorClient, key: string): Promise<void> {
   await actors.call(requestLimit, key, "giveBack", {});
 }
@@ -31,7 +32,11 @@ export async function attemptPassword<T>(
 ): Promise<T | undefined> {
   const { waitMs } = await actors.call(loginGuard, email, "take", source);
   if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1_000));
-  const found = await check();
+  const found = await check().catch(async (error: unknown) => {
+    if (isUnchecked(error))
+      await actors.call(loginGuard, email, "unchecked", { from: source.from });
+    throw error;
+  });
   if (found !== undefined) await actors.call(loginGuard, email, "passed", { from: source.from });
   return found;
 }

@@ -7,6 +7,7 @@ import { CONSOLE, consolePathOf } from "../../pages/console-path.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
+import { isUnchecked } from "../password-hasher.ts";
 import type { FormPage } from "./form-page.ts";
 import { loginResult, type Waiting } from "./interactions.ts";
 import type { PageParts } from "./page-parts.ts";
@@ -75,8 +76,9 @@ function login(parts: PageParts) {
 async function metered<T>(signingIn: () => Promise<T>): Promise<T> {
   const startedAt = performance.now();
   const outcomeOf = (error: unknown) => {
-    if (!(error instanceof Refused)) return "failed";
-    return error.status === 429 ? "limited" : "wrong";
+    const refused = refusalOf(error);
+    if (!refused) return "failed";
+    return refused.status === 429 || isUnchecked(error) ? "limited" : "wrong";
   };
   try {
     const person = await signingIn();

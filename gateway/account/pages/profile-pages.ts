@@ -74,7 +74,8 @@ function changeOwnPassword(parts: PageParts) {
     const { actors, link } = parts;
     try {
       if (!(await visit.isOurForm("password"))) throw staleForm();
-      const change = { current: visit.text("current"), password: visit.text("password") };
+      const { address } = visit;
+      const change = { current: visit.text("current"), password: visit.text("password"), address };
       const changed = await changePassword(actors, person, change);
       // The user's actor also sends messages that end the other sessions, but they arrive later. These calls end the
       // sessions before the page confirms it.

@@ -35,7 +35,7 @@ describe("sign-in", function () {
     const early = await signIn(actors, given);
     const kept = await signIn(actors, given);
     const changing = await opened(kept);
-    const change = { current: password, password: "better horse" };
+    const change = { current: password, password: "better horse", address: given.address };
     await changePassword(actors, { ...kept, sessionId: changing.id }, change);
     await refused(early);
     expect(await isOpen(changing)).to.equal(true);

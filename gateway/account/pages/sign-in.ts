@@ -11,6 +11,7 @@ import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
+import { isUnchecked, type PasswordSource } from "../password-hasher.ts";
 import { attemptPassword, countAttempt, uncountAttempt } from "./attempts.ts";
 
 export const PASSWORD_CHARS_MAX = 256;
@@ -52,19 +53,28 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
   const isKnown = browser !== undefined;
   if (!isKnown) await countAttempt(actors, network, LOGINS_PER_ADDRESS_MAX);
   if (!email.success || password.length > PASSWORD_CHARS_MAX) throw new Refused(401, WRONG);
-  const source = { from: isKnown ? `browser ${browser}` : `network ${address}`, isKnown };
-  const person = await attemptPassword(actors, { email: email.data, ...source }, () =>
-    userWith(actors, { email: email.data, password, source: source.from }),
-  );
-  if (!person) throw new Refused(401, WRONG);
-  if (!isKnown) await uncountAttempt(actors, network);
-  return person;
+  const from = isKnown ? `browser ${browser}` : `network ${address}`;
+  const source = { from, network: address };
+  const uncount = async () => {
+    if (!isKnown) await uncountAttempt(actors, network);
+  };
+  try {
+    const person = await attemptPassword(actors, { email: email.data, from, isKnown }, () =>
+      userWith(actors, { email: email.data, password, source }),
+    );
+    if (!person) throw new Refused(401, WRONG);
+    await uncount();
+    return person;
+  } catch (error) {
+    if (isUnchecked(error)) await uncount();
+    throw error;
+  }
 }
 
 /** Resolves to the user with this address and password; undefined if there is none. */
 async function userWith(
   actors: ActorClient,
-  { email, password, source }: { email: string; password: string; source: string },
+  { email, password, source }: { email: string; password: string; source: PasswordSource },
 ): Promise<Person | undefined> {
   const known = await passwordOf(actors, email);
   const matches = known
@@ -92,7 +102,11 @@ export async function signUp(
   if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
   await checkNewPassword(asked.password, email.data);
   await countAttempt(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
-  const passwordHash = await hashPassword(asked.password, `network ${asked.address}`);
+  const source = { from: `network ${asked.address}`, network: asked.address };
+  const passwordHash = await hashPassword(asked.password, source).catch(async (error: unknown) => {
+    if (isUnchecked(error)) await uncountAttempt(actors, `signup-from ${asked.address}`);
+    throw error;
+  });
   const roles = ["Super Administrator" as const];
   const accounts = asked.isInvited ? [] : [{ accountId: newId(), roles }];
   const entry = { id: newId(), email: email.data, passwordHash, accounts };
@@ -158,21 +172,22 @@ export async function acceptInvitation(
 export async function changePassword(
   actors: ActorClient,
   { email, sessionId }: Person & { sessionId: string },
-  { current, password }: { current: string; password: string },
+  { current, password, address }: { current: string; password: string; address: string },
 ): Promise<{ ended: readonly string[]; person: Person }> {
-  const source = { email, from: `session ${sessionId}`, isKnown: true };
-  const known = await attemptPassword(actors, source, async () => {
+  const source = { from: `session ${sessionId}`, network: address };
+  const attempt = { email, from: source.from, isKnown: true };
+  const known = await attemptPassword(actors, attempt, async () => {
     const found = await passwordOf(actors, email);
     const matches =
       found !== undefined &&
       current.length <= PASSWORD_CHARS_MAX &&
-      (await passwordMatches(current, found.passwordHash, source.from));
+      (await passwordMatches(current, found.passwordHash, source));
     return matches ? found : undefined;
   });
   if (!known) throw new Refused(403, "The current password is not right.", { field: "current" });
   await checkNewPassword(password, email);
   const { id: userId, passwordHash: before, passwordVersion = 0 } = known;
-  const after = await hashPassword(password, source.from);
+  const after = await hashPassword(password, source);
   const ends = { keep: sessionId };
   const { ended } = await actors.call(user, email, "setPassword", { before, after, ends });
   return { ended, person: { userId, email, passwordVersion: passwordVersion + 1 } };

@@ -6,10 +6,17 @@ import type { FoundToken, Tokens } from "../../account/found-token.ts";
 import type { Caller } from "../../http/locals.ts";
 import { AccessTokens, type AccessTokensOptions, isGood } from "./access-tokens.ts";
 
+/** A report of a token's use is repeated after this time if it had no effect. */
+const REPORT_AGAIN_MS = 60_000;
+/** Limits the remembered reports; past it they are forgotten, and tokens are reported once more. */
+const REPORTED_MAX = 10_000;
+
 export class TokenFinder implements Tokens {
   readonly #actors: AccessTokensOptions["actors"];
   readonly #now: () => number;
   readonly #accessTokens: AccessTokens;
+  /** When this process last reported a use of a token. */
+  readonly #reportedAt = new Map<string, number>();
 
   constructor(options: AccessTokensOptions) {
     this.#actors = options.actors;
@@ -30,19 +37,29 @@ export class TokenFinder implements Tokens {
     const find = async (): Promise<Caller> => {
       const issued = await this.#actors.call(apiToken, id, "verify", { secretHash });
       const { grantId, lastUsedAt, ...caller } = { tokenId: id, ...issued };
-      this.#noteUse(id, lastUsedAt);
-      if (grantId === undefined) return caller;
+      if (grantId === undefined) {
+        this.#noteUse(id, lastUsedAt);
+        return caller;
+      }
       const held = await accessTokens.verifyIssued({ ...caller, grantId });
+      this.#noteUse(id, lastUsedAt);
       return { ...held, isStillGood: () => isGood(async () => (await find()) !== undefined) };
     };
     return { credential: { identity: id, proof: secretHash }, find };
   }
 
-  /** Reports a use to the token's actor, unless a recent one is stored. The request does not wait for it. */
+  /**
+   * Reports a use to the token's actor, unless a recent one is stored. The request does not wait for it. While a report
+   * has no effect yet, other requests with the token report nothing.
+   */
   #noteUse(id: string, lastUsedAt = Number.NEGATIVE_INFINITY): void {
-    if (this.#now() - lastUsedAt < TOKEN_USED_EVERY_MS) return;
+    const now = this.#now();
+    if (now - lastUsedAt < TOKEN_USED_EVERY_MS) return;
+    if (now - (this.#reportedAt.get(id) ?? Number.NEGATIVE_INFINITY) < REPORT_AGAIN_MS) return;
+    if (this.#reportedAt.size >= REPORTED_MAX) this.#reportedAt.clear();
+    this.#reportedAt.set(id, now);
     this.#actors.send(apiToken, id, "used", {}).catch(() => {
-      // The next request with this token reports again.
+      // A request after REPORT_AGAIN_MS reports again.
     });
   }
 }
