@@ -97,18 +97,18 @@ describe("data format", function () {
 
   it("openData() of older code refuses newer data, names the remedy, and changes nothing", async () => {
     const { jetstream } = world.bus;
-    await upgradeData(jetstream, { version: "9.9.0", format: 3, upgrades: steps() });
+    await upgradeData(jetstream, { version: "9.9.0", format: 4, upgrades: steps() });
     await jetstream.streams.delete("DEAD");
     const error = await openData(jetstream, {
       ...{ version: "0.1.0", replicas: 1, tasks: [] },
     }).catch((cause: unknown) => cause);
     expect(String(error)).to.equal(
-      "Error: Cannot open the data: version 9.9.0 of Trunkline wrote it in format 3, and this version 0.1.0 reads formats up to 2; install version 9.9.0 or newer, or restore a backup from before the upgrade into an empty bus (trunkline admin restore)",
+      "Error: Cannot open the data: version 9.9.0 of Trunkline wrote it in format 4, and this version 0.1.0 reads formats up to 3; install version 9.9.0 or newer, or restore a backup from before the upgrade into an empty bus (trunkline admin restore)",
     );
     const names: string[] = [];
     for await (const name of jetstream.streams.names()) names.push(name);
     expect(names).not.to.include("DEAD");
-    await refuseNewerData(jetstream, { version: "9.9.0", format: 3 });
+    await refuseNewerData(jetstream, { version: "9.9.0", format: 4 });
   });
 
   it("openData() refuses a bus on which a restore was interrupted", async () => {

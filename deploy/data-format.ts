@@ -25,8 +25,13 @@ import {
  * for each store.
  */
 export const DATA_FORMAT = 1;
-/** The format of data that has another layout than the default one. It is the newest format that this code reads. */
-export const NEWEST_FORMAT = 2;
+/** The format of data with another number of shards or state streams. */
+const LAYOUT_FORMAT = 2;
+/**
+ * The format of data with several streams of another store, which code that reads only the former formats would leave
+ * unread. It is the newest format that this code reads.
+ */
+export const NEWEST_FORMAT = 3;
 
 /**
  * Converts stored data of the previous format to this format. A step must be repeatable: a killed process leaves some
@@ -163,11 +168,16 @@ export async function storeFirstFormat(
     // Data without a stored format has format 1. A new bus has no data and gets the newest format.
     const isOld = await holdsActors(jetstream);
     const numbers = isOld ? FIRST_LAYOUT : layout;
-    const isFirst = Object.values(mapLayout((part) => numbers[part] === FIRST_LAYOUT[part]));
-    const first = isOld ? 1 : Math.max(format, isFirst.every(Boolean) ? 1 : NEWEST_FORMAT);
+    const first = isOld ? 1 : Math.max(format, formatOf(numbers));
     const stored = { format: first, ...layoutOf(numbers) };
     await writeFormat(jetstream, stored, { version, sequence: 0 });
   }
+}
+
+function formatOf({ shards, stateStreams, ...others }: DataLayout): number {
+  if (Object.values(others).some((streams) => streams > 1)) return NEWEST_FORMAT;
+  const isFirst = shards === FIRST_LAYOUT.shards && stateStreams === FIRST_LAYOUT.stateStreams;
+  return isFirst ? 1 : LAYOUT_FORMAT;
 }
 
 async function readFormat(

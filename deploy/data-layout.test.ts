@@ -81,8 +81,8 @@ describe("data layout", function () {
       const refusal = `${LAYOUT_SETTINGS[part]}: expected 4, as the first start stored it for the life of the data, found "2"; leave it unset`;
       expect(await refusalOf(open({ [part]: 2 }))).to.equal(refusal);
       expect(await refusalOf(awaited({ [part]: 2 }))).to.equal(refusal);
-      const older = refuseNewerData(world.bus.jetstream, { version: "0.1.0", format: 1 });
-      expect(await refusalOf(older)).to.match(/wrote it in format 2/);
+      const older = refuseNewerData(world.bus.jetstream, { version: "0.1.0", format: 2 });
+      expect(await refusalOf(older)).to.match(/wrote it in format 3/);
     });
   }
 

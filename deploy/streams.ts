@@ -67,13 +67,14 @@ export async function declareFirstStream(
   });
 }
 
-/** Runs `ask` again until it succeeds, because a starting cluster may lack a leader or servers. */
-export async function whenClusterIsReady(ask: () => Promise<void>): Promise<void> {
+/**
+ * Runs `ask` again until it succeeds, because a starting cluster may lack a leader or servers. Resolves to its result.
+ */
+export async function whenClusterIsReady<T>(ask: () => Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + CLUSTER_READY_MS;
   for (;;) {
     try {
-      await ask();
-      return;
+      return await ask();
     } catch (error) {
       const passing = error instanceof TimeoutError || isUnavailable(error);
       if (!passing || performance.now() > giveUpAt) throw error;

@@ -1,6 +1,12 @@
 import { expect } from "chai";
 import { STORE_BYTES_SETTING_MIN } from "./store-limits.ts";
-import { FIXED_BYTES, SIZED_STORES, type StoreSizes, storeSizes } from "./store-sizes.ts";
+import {
+  FIXED_BYTES,
+  leastBytes,
+  SIZED_STORES,
+  type StoreSizes,
+  storeSizes,
+} from "./store-sizes.ts";
 
 const GIB = 1024 ** 3;
 const sum = (sizes: StoreSizes) => SIZED_STORES.reduce((all, store) => all + sizes[store], 0);
@@ -30,6 +36,13 @@ describe("storeSizes()", () => {
     expect(sizes.crawl).to.equal(2 * sizes.renderJobs);
   });
 
+  it("accepts any settings with the fewest bytes that leastBytes() returns, and not with one less", () => {
+    for (const wanted of [{ packs: 60 * GIB }, { agents: STORE_BYTES_SETTING_MIN }]) {
+      expect(storeSizes(leastBytes(wanted), wanted)).to.include(wanted);
+      expect(() => storeSizes(leastBytes(wanted) - 2, wanted)).to.throw("expected at most");
+    }
+  });
+
   it("refuses set sizes that leave no room for the others, and accepts exactly those that fit", () => {
     // All streams of a fixed size, and the smallest size of the three stores that are not set.
     const room = 100 * GIB - FIXED_BYTES - 3 * STORE_BYTES_SETTING_MIN;
@@ -38,7 +51,7 @@ describe("storeSizes()", () => {
     expect(sizes).to.include({ ...fitting, apps: STORE_BYTES_SETTING_MIN });
     const tooMuch = { ...fitting, agents: 5 * GIB + 1 };
     expect(() => storeSizes(100 * GIB, tooMuch)).to.throw(
-      `TRUNKLINE_PACKS_BYTES + TRUNKLINE_AGENTS_BYTES: expected at most ${room} together, as the disk of the bus has room, found "${room + 1}"`,
+      `TRUNKLINE_PACKS_BYTES + TRUNKLINE_AGENTS_BYTES: expected at most ${room} together, for which the disk of the bus or TRUNKLINE_STORE_BYTES has room, found "${room + 1}"`,
     );
   });
 });

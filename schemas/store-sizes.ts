@@ -32,6 +32,13 @@ export const SIZE_SETTINGS = {
   apps: "TRUNKLINE_APPS_BYTES",
 } as const satisfies Record<keyof StoreSizes, string>;
 
+/** Returns the fewest bytes with which `storeSizes` accepts these settings. */
+export function leastBytes(wanted: WantedSizes): number {
+  const sizes = SIZED_STORES.map((store) => wanted[store] ?? STORE_BYTES_SETTING_MIN);
+  const divided = sizes.reduce((sum, size) => sum + size, 0);
+  return Math.min(2 * divided, divided + FIXED_BYTES);
+}
+
 /**
  * Divides the bytes that all streams may have together. Throws an error that names the settings if they ask for more.
  */
@@ -44,7 +51,7 @@ export function storeSizes(bytes = STORE_BYTES, wanted: WantedSizes = {}): Store
   if (set.length > 0 && taken > most) {
     const names = set.map((store) => SIZE_SETTINGS[store]).join(" + ");
     throw new Error(
-      `${names}: expected at most ${Math.max(0, most)} together, as the disk of the bus has room, found "${taken}"`,
+      `${names}: expected at most ${Math.max(0, most)} together, for which the disk of the bus or TRUNKLINE_STORE_BYTES has room, found "${taken}"`,
     );
   }
   const parts = ALL_PARTS - set.reduce((sum, store) => sum + PARTS[store], 0);

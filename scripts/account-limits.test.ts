@@ -25,6 +25,18 @@ describe("storeSizesOn()", function () {
     expect(grown.packs).to.be.above(1.9 * sizes.packs);
   });
 
+  it("still accepts the settings of stored data when other files fill the disk", async () => {
+    const set = { storeBytes: undefined, storeSizes: { packs: 60 * GIB } };
+    const sizes = await storeSizesOn(world.bus, set, { freeBytes: GIB });
+    expect(sizes.packs).to.equal(60 * GIB);
+    // At the first start nothing is stored.
+    const { jetstream } = world.bus;
+    const getAccountInfo = async () => ({ ...(await jetstream.getAccountInfo()), storage: 0 });
+    const first = { jetstream: Object.assign(Object.create(jetstream), { getAccountInfo }) };
+    const refused = await storeSizesOn(first, set, { freeBytes: GIB }).catch(String);
+    expect(refused).to.match(/^Error: TRUNKLINE_PACKS_BYTES: expected at most/);
+  });
+
   it("divides the bytes of the setting, with or without a disk", async () => {
     const set = { storeBytes: 50 * GIB, storeSizes: { agents: 20 * GIB } };
     for (const disk of [undefined, { freeBytes: 100 * GIB }]) {

@@ -3,9 +3,10 @@ import type { Logger } from "pino";
 import type { Bus } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
 import { AccountBound } from "../actors/runtime/store/account-bound.ts";
+import { whenClusterIsReady } from "../deploy/streams.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { STORE_DISK_SHARE } from "../schemas/store-limits.ts";
-import { type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
+import { leastBytes, type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
 import { STREAMS } from "../schemas/subjects.ts";
 import type { Config } from "./config.ts";
 import type { DiskRoom } from "./disk-room.ts";
@@ -19,7 +20,8 @@ interface Parts {
 /** Returns the limits of an account's agents. The bytes follow the size of the streams. */
 export async function agentLimitsOn({ bus, logger, config }: Parts): Promise<AgentLimits> {
   const { agents, bytes: setting } = config.agentLimits;
-  const bound = await AccountBound.start({ bus, clock, logger, store: STREAMS.agents, setting });
+  const parts = { bus, clock, logger, store: STREAMS.agents, setting };
+  const bound = await whenClusterIsReady(() => AccountBound.start(parts));
   return {
     agents,
     get bytes() {
@@ -31,13 +33,15 @@ export async function agentLimitsOn({ bus, logger, config }: Parts): Promise<Age
 /** Returns a function that returns the bytes that an account may store in repositories; 0 means no limit. */
 export async function gitBytesOn({ bus, logger, config }: Parts): Promise<() => number> {
   const setting = config.gitSizes.accountBytes;
-  const bound = await AccountBound.start({ bus, clock, logger, store: STREAMS.packs, setting });
+  const parts = { bus, clock, logger, store: STREAMS.packs, setting };
+  const bound = await whenClusterIsReady(() => AccountBound.start(parts));
   return () => bound.bytes;
 }
 
 /**
  * Returns the sizes of the stores: of the setting's bytes, or of a share of the disk of the embedded server. The bytes
- * that the streams already store count as free.
+ * that the streams already store count as free. Where streams store data already, settings that fitted once still hold
+ * although other files fill the disk: streams never shrink, and the bus refuses a growth without room.
  */
 export async function storeSizesOn(
   bus: Pick<Bus, "jetstream">,
@@ -46,5 +50,6 @@ export async function storeSizesOn(
 ): Promise<StoreSizes> {
   if (storeBytes !== undefined || disk === undefined) return storeSizes(storeBytes, wanted);
   const { storage } = await bus.jetstream.getAccountInfo();
-  return storeSizes(Math.floor((disk.freeBytes + storage) * STORE_DISK_SHARE), wanted);
+  const ofDisk = Math.floor((disk.freeBytes + storage) * STORE_DISK_SHARE);
+  return storeSizes(storage > 0 ? Math.max(ofDisk, leastBytes(wanted)) : ofDisk, wanted);
 }

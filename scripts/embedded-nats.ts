@@ -176,12 +176,9 @@ export class EmbeddedNats {
 }
 
 /**
- * Writes the server's configuration if its content has changed, because each version has its own permissions. Creates
- * missing seeds, for example for data of an older version. Returns the path of the configuration.
- */
-/**
- * Writes the configuration of the server: that of every server, the users of this one, and a limit for the sizes of all
- * streams. By itself, the server would not count what it stores already, and so refuse to grow streams at a restart.
+ * Writes the configuration of the server, if it has changed: that of every server, the users of this one, and a limit
+ * for the sizes of all streams. By itself, the server would not count what it stores already, and so refuse to grow
+ * streams at a restart. Creates missing seeds, for example for data of an older version. Returns the path.
  */
 async function writeConfig(
   folder: string,
@@ -198,8 +195,10 @@ async function writeConfig(
   const base = relative(folder, basePath);
   const includes = [base, SERVER_PART].map((name) => `include ${JSON.stringify(name)}\n`);
   // The last block of a name counts, so it needs the settings of the first.
-  const [, jetstream = ""] =
-    /^jetstream \{\n([^}]*)\}/m.exec(await readFile(basePath, "utf8")) ?? [];
+  const [, jetstream] = /^jetstream \{\n([^}]*)\}/m.exec(await readFile(basePath, "utf8")) ?? [];
+  // Without these settings the server would start with an empty store elsewhere.
+  if (jetstream === undefined)
+    throw new Error(`Cannot read ${basePath}: it has no block "jetstream"`);
   const limited = `jetstream {\n${jetstream}  max_file: ${bytesMax}\n}\n`;
   await writeIfChanged(path, `${includes.join("")}${limited}`);
   return path;
