@@ -10,7 +10,7 @@ const EGRESS_RESOLVE_MS = 5_000;
 export const EGRESS_NAME_KEPT_MS = 10_000;
 export const EGRESS_NAMES_MAX = 1_000;
 
-/** Looks up all addresses of a name, best first. */
+/** Looks up all addresses of a name, in the order in which the system's resolver prefers them. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
 /** Resolves to all addresses of a host. Throws an `EgressError` if the policy refuses any of them. */

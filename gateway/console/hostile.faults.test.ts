@@ -171,8 +171,8 @@ describe("hostile texts in every field of the console", function () {
   }
 
   /**
-   * Creates an agent with the texts in its name, state, rows and log, and a delivery with texts in its headers and
-   * body.
+   * Deploys an app. Creates an agent with the hostile texts in its name, state, rows and log, and a delivery with
+   * hostile texts in its headers and body.
    */
   async function writeApp(): Promise<void> {
     const { platform } = world;

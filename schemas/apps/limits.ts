@@ -86,8 +86,8 @@ export const AGENT_TURNS_MAX = 1_000;
 /** An agent that has received no message for this time is unloaded from memory. */
 export const AGENT_IDLE_MS = 60_000;
 /**
- * Limit of the write-ahead files that one process opens a second time to read them. They belong to the agents that
- * worked most recently.
+ * Limit of the write-ahead files that one process keeps open beside SQLite, in order to read them. They are those of
+ * the agents that worked most recently. Each costs one of the process's descriptors.
  */
 export const APP_WAL_FILES_MAX = 64;
 /** A process that no agent uses ends after this time. */

@@ -72,7 +72,7 @@ export const CLIP_SCALE_MIN = 0.1;
 export const CLIP_SCALE_MAX = 10;
 /** Maximum position of an area: Chromium's layout ends at 2^25 pixels. */
 export const CLIP_PX_MAX = 33_554_432;
-/** Maximum height of a full-page png that is joined from pieces. Many programs cannot show taller pictures. */
+/** Maximum height, in device pixels, of a full-page png that is joined from pieces. Many programs cannot show taller pictures. */
 export const TALL_PICTURE_PX_MAX = 65_535;
 /**
  * Maximum device pixels of a picture that is joined from pieces: six pictures of the browser, or 51,840 rows in the

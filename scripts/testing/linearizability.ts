@@ -58,8 +58,8 @@ interface Entry<I, O> extends Link<I, O> {
   end: Entry<I, O> | undefined;
   isEnd: boolean;
   /**
-   * Two random numbers of the operation. The exclusive or of these numbers over a set of operations identifies the
-   * set.
+   * Two numbers of the operation that look random. The exclusive or of these numbers over a set of operations stands
+   * for the set: two sets hardly ever have the same.
    */
   hash: readonly [number, number];
 }

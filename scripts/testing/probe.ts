@@ -71,7 +71,7 @@ export const probe = defineContract({
     forget: { input: z.object({ to: z.string() }), reply: Log },
     /** The same by mail. */
     forgetLater: { input: Nothing },
-    /** Publishes a live update of `characters` characters. With `note` it also changes the log. */
+    /** Publishes a live update of `text` and `characters` more characters. With `note` it also adds `text` to the log. */
     show: {
       input: z.object({ text: z.string(), characters: z.int().default(0), note: z.boolean() }),
       reply: Log,

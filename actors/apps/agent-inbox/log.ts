@@ -55,8 +55,8 @@ export function list(
 }
 
 /**
- * Returns whether the event is past its retention, even if `trim` is late. A waiting event is kept until it has
- * ended.
+ * Returns whether the event is older than events are kept, even if `trim` has not removed it yet. A waiting event is
+ * kept until it has ended.
  */
 export function isOver(draft: InboxDraft, number: number): boolean {
   if (hasNumber(draft.state.waiting, number)) return false;

@@ -82,7 +82,7 @@ export function revokeToken(
 }
 
 /**
- * Checks a token. Refuses with a text that git shows to the user. `written` records the last use, but only if no use
+ * Checks a token, and refuses it if it is unknown, revoked or expired. `written` records the last use, but only if no use
  * was recorded in the last TOKEN_USED_MS.
  */
 export function verifyToken(

@@ -285,7 +285,7 @@ export class Activation implements Activated {
     actor.life = "living";
     if (effects) {
       recordEffects(this.#open, applyEffects(actor, effects, this.#host.clock.now()));
-      // The purge of the old rows would also remove rows of a later message, so no message runs before the purge.
+      // The actor's rows are deleted after this commit, and no later message may find them. So none runs before that.
       if (effects.forget) this.#ending = true;
     }
     if (live !== undefined) recordLive(this.#open, live);

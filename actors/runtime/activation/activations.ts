@@ -147,7 +147,7 @@ export class Activations {
     return true;
   }
 
-  /** Lets instances of a leaving shard finish and close, since another host will open them. */
+  /** Lets the agents of a shard that moves away finish their messages and close. Another host will open them. */
   leave(shard: Shard): void {
     for (const activation of this.#shards.get(shard)?.values() ?? []) {
       if (activation instanceof HostedActivation) activation.leave();

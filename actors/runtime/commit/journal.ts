@@ -103,7 +103,10 @@ export class Journal {
     this.#subjects = parts.subjects;
   }
 
-  /** True while a takeover would be fast, and the stream keeps all messages that the takeover would read. */
+  /**
+   * True while the commits that are in no key yet have few messages, bytes and keys. So a takeover is fast, and the
+   * stream keeps all messages that the takeover would read.
+   */
   get hasRoom(): boolean {
     return this.#isWithin(1);
   }

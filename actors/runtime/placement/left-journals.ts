@@ -21,7 +21,7 @@ interface LeftJournalsParts {
   shards: number;
   /** Reads the epoch of a shard from the leader. */
   readEpoch(shard: number): Promise<Epoch>;
-  /** Asks the leaders whether the journal is stored. */
+  /** Asks the leaders of the streams of journals and of state whether anything of the journal is stored. */
   exists(host: string): Promise<boolean>;
   remove(host: string): Promise<void>;
   /** Frees the memory of a journal that this host has read and that another host removes. */

@@ -46,7 +46,7 @@ export class Placement {
   readonly #left = new AbortController();
   /** Called whenever `#isCaughtUp` becomes true. */
   #caughtUp: () => void = () => {};
-  /** A renewal that concurrent calls of `confirm` share. */
+  /** The renewal of the lease for which all calls of `confirm` wait that come meanwhile. */
   #confirming: Promise<void> | undefined;
 
   constructor(parts: PlacementParts) {

@@ -29,7 +29,7 @@ export interface IncomingCall {
 export interface Delivery {
   message: string;
   input: unknown;
-  /** The sequence in MAIL. A reminder has `dueAt` instead, and mail within the host has `direct`. */
+  /** The sequence of mail that was read from its stream. A reminder has `dueAt` instead, and mail within the host `direct`. */
   sequence?: number;
   dueAt?: number;
   direct?: DirectSend;

@@ -1,6 +1,6 @@
 /**
- * Computes how many bytes one account may store: the number of a setting, and at most ACCOUNT_STREAM_SHARE of one
- * stream of the store. So no two accounts fill a stream.
+ * Computes how many bytes one account may store: the number of its setting, but not more than ACCOUNT_STREAM_SHARE of
+ * one stream of the store. So two accounts together cannot fill a stream.
  */
 import type { Logger } from "pino";
 import { splitNames } from "../../../schemas/split-streams.ts";

@@ -42,7 +42,7 @@ export class ObjectStore {
   #store: Promise<NatsObjectStore> | undefined;
   #capacity: { bytes: number; at: number } | undefined;
 
-  /** `bytesMax` is the capacity of a stream that has no limit of its own. */
+  /** `bytesMax` counts as the capacity if the stream has no limit of its own. It sets no limit. */
   constructor(
     bus: Bus,
     clock: Clock,

@@ -1,6 +1,6 @@
 /** Hands a task back to its queue, so that this delivery does not count as a try. */
 import { READER_RETRY_MS, TASK_LOSSES_MAX } from "../../../schemas/limits.ts";
-import { writeAtomically } from "../bus/atomic-batch.ts";
+import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { encodeTask, Task } from "../tasks/task.ts";
@@ -17,9 +17,11 @@ export async function handBack(bus: Bus, message: PulledMessage, task: Task): Pr
     const headers = { "Nats-Msg-Id": `${task.id}-back-${message.seq}` };
     await writeAtomically(bus, [{ subject: message.subject, payload, headers }]);
     message.ack();
-  } catch {
-    // If the lane is full or the bus is away, the same message is delivered again, which counts as one more try.
-    message.nak();
+  } catch (error) {
+    // If the lane is full, the same message is delivered again, which counts as one more try. Without an answer the
+    // other message may be stored: then this one is delivered again only when its acknowledgement is overdue, so that
+    // the two do not run at once.
+    if (error instanceof WriteRefused) message.nak();
   }
 }
 

@@ -65,9 +65,10 @@ export async function pullTasks(pull: Pull): Promise<void> {
   });
   const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
   const payload = JSON.stringify({ batch: count, expires: nanos(expiresMs) });
-  void clock
-    .wait(giveUpMs, finished.signal)
-    .then(() => ended.reject(new Error(`Cannot pull task: no answer within ${giveUpMs} ms`)));
+  void clock.wait(giveUpMs, finished.signal).then(() => {
+    if (finished.signal.aborted) return;
+    ended.reject(new Error(`Cannot pull task: no answer within ${giveUpMs} ms`));
+  });
   // The server has no request any more once the subscription has drained.
   const drain = () => void subscription.drain().then(() => ended.resolve(), ended.reject);
   leave?.addEventListener("abort", drain, { once: true });

@@ -77,6 +77,7 @@ describe("TurnPuller", function () {
   it("refuses one task more than a key may have, says how long its queue takes, and accepts tasks of others", async () => {
     await work();
     await say("a", "first");
+    await until("it has left the queue", async () => (await world.count(STREAMS.tasks)) === 0);
     sayMany("a", "hang", LANE_TASKS_MAX);
     await until("all are queued", async () => {
       return (await world.count(STREAMS.tasks)) === LANE_TASKS_MAX;

@@ -25,7 +25,7 @@ import { success } from "../../http/envelope.ts";
 import { prefersAsync } from "../../http/prefer.ts";
 import type { RouteRequest } from "../../http/route.ts";
 
-/** The operations of the object store, with requests and results of jobs, that a gateway uses. */
+/** What a gateway does with the object store in which the requests and results of jobs are. */
 export interface JobObjects {
   putBytes(name: string, bytes: Uint8Array, options?: { description?: string }): Promise<void>;
   get(

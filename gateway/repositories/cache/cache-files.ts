@@ -9,8 +9,8 @@ import { join } from "node:path";
 import type { PackFiles } from "../packs/pack-store.ts";
 
 /**
- * The path from a view to its objects. The path is relative, so that it stays valid when a folder above both is
- * renamed.
+ * The path from a view (the folder that git reads as a repository) to its objects. The path is relative, so that it
+ * stays valid when a folder above both is renamed.
  */
 export const OBJECTS_FROM_VIEW = "../../objects";
 

@@ -22,7 +22,7 @@ describe("the bytes of a shallow fetch", function () {
     const work = await world.checkout();
     const made = await runGitClient(work.folder, ["fast-import", "--quiet"], history());
     expect(made).to.deep.include({ code: 0 });
-    // Packs the history as git does for a client's first push.
+    // Makes new deltas, as git does for a client's first push: those of `fast-import` are larger.
     await work.git("repack", "-adfq");
     await work.git("push", "-q", gateway.remote(repo), "main");
     const root = join(world.folder, "reference");

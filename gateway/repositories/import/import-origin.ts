@@ -100,7 +100,10 @@ async function gitFor(
 
 const SERVER_ERROR = /returned error: 5\d\d\b|\bHTTP 5\d\d\b/;
 
-/** Resolves the host and checks its address. Returns settings that make git connect to exactly this address. */
+/**
+ * Resolves the host and checks its address. Returns settings that make git connect to exactly this address, because a
+ * second look-up may give another one.
+ */
 async function settingsFor(
   { resolve, authorities }: OriginParts,
   { folder, url: text }: { folder: string; url: string },

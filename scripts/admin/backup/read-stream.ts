@@ -2,6 +2,7 @@
  * Reads the messages of a stream for a backup in three ways: in batches, one by one from the stream's leader, or only
  * their sequences.
  */
+import { setTimeout as wait } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
@@ -15,7 +16,11 @@ import type { ArchivedMessage } from "./archive-entries.ts";
 const BATCH_BYTES = 1024 ** 2;
 const BATCH_MESSAGES = 1_000;
 const ANSWER_MS_MAX = 5_000;
-const TRIES_MAX = 5;
+/**
+ * A batch is tried this often, with a pause between two tries: a replica of a stream that was just made answers late.
+ */
+const TRIES_MAX = 10;
+const AGAIN_MS = 500;
 const LISTED_AHEAD = 5_000;
 
 const NOT_FOUND = 404;
@@ -43,7 +48,10 @@ export async function* readMessages(
       if (tries === TRIES_MAX) throw cause;
       tries += 1;
     });
-    if (batch === undefined) continue;
+    if (batch === undefined) {
+      await wait(AGAIN_MS);
+      continue;
+    }
     tries = 1;
     if (batch.length === 0) return;
     yield* batch;
@@ -135,7 +143,7 @@ function readBatch(bus: Bus, stream: string, from: number): Promise<ArchivedMess
       if (!isNext) return lost();
       if (status === END_OF_BATCH) return resolve(read);
       if (status !== 0 || message.headers === undefined)
-        return reject(new Error(`Cannot read ${stream}: ${message.headers?.description}`));
+        return reject(new Error(`Cannot read ${stream}: ${descriptionOf(message)}`));
       read.push(messageOf(message, message.headers));
     },
   });
@@ -150,6 +158,9 @@ function readBatch(bus: Bus, stream: string, from: number): Promise<ArchivedMess
     subscription.unsubscribe();
   });
 }
+
+/** The server's words; it has none where no replica of the stream listens. */
+const descriptionOf = ({ headers }: Msg) => headers?.description || "no replica of it answers";
 
 /** Headers that the server adds to each message of a direct get. The stored message does not contain them. */
 const DESCRIBING = new Set([

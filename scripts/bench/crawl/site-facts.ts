@@ -6,7 +6,10 @@ export const HOSTS = 50;
 export const HOST_PAGES = 20;
 
 export interface SiteFacts {
-  /** `site` is the first page of the large site. `hosts` is a page that links to the first page of every host. */
+  /**
+   * Two addresses: `site` of the first page of the site with 500 pages, and `hosts` of a page that links to the first
+   * page of every small host.
+   */
   site: string;
   hosts: string;
   /**

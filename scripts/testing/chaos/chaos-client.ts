@@ -59,7 +59,7 @@ export class ChaosClient implements StormScene, CheckedScene {
     return { accountId: this.#cluster.credentials.account_id };
   }
 
-  /** Returns the path of a route of the account. */
+  /** Returns the path of a route of the cluster's first account. */
   accountPath(path: string): string {
     return `/v4/accounts/${this.platform.accountId}${path}`;
   }

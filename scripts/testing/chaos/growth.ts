@@ -4,9 +4,11 @@
  */
 import { readdir } from "node:fs/promises";
 import { UNUSED_CONSUMER_MS_MAX } from "../../../actors/runtime/bus/read-in-order.ts";
+import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { findLeftWork } from "../left-work.ts";
 import { residentBytes } from "../memory-watch.ts";
 import { openFilesOf } from "../process-children.ts";
+import { until } from "../until.ts";
 import type { ChaosCluster } from "./chaos-cluster.ts";
 
 const LOOK_MS = 2_000;
@@ -18,8 +20,8 @@ const MB = 1024 ** 2;
 const MEMORY_FACTOR = 1.5;
 const MEMORY_MB_MORE = 150;
 const OPEN_FILES_MORE = 200;
-/** A consumer without a reader that is older than this time must have been deleted. */
-const UNUSED_MS_MAX = 2 * UNUSED_CONSUMER_MS_MAX;
+/** Maximum time after which the servers have deleted consumers without a reader. */
+const UNUSED_MS_MAX = 3 * UNUSED_CONSUMER_MS_MAX;
 /**
  * Maximum number of files in the folders of processes at the end of a run: caches of repositories and profiles of
  * browsers.
@@ -120,14 +122,24 @@ export class Growth implements Disposable {
     this.#samples.push(samples.filter(({ bytes }) => bytes > 0));
   }
 
-  /** Counts the consumers of dead readers that the server should have deleted by now. */
+  /**
+   * Counts the consumers of dead readers, after the time in which the servers delete them. A server that was restarted
+   * counts this time anew.
+   */
   async #unusedConsumers(stream: string): Promise<number> {
     const { consumers } = this.#cluster.bus.jetstream;
-    const all = await Array.fromAsync(consumers.list(stream));
-    return all.filter(({ created, num_waiting, config }) => {
-      const isOld = Date.now() - Date.parse(String(created)) > UNUSED_MS_MAX;
-      return isOld && num_waiting === 0 && config.durable_name === undefined;
-    }).length;
+    let unused = 0;
+    const areGone = async () => {
+      const all = await Array.fromAsync(consumers.list(stream));
+      unused = all.filter(
+        ({ num_waiting, config }) => num_waiting === 0 && config.durable_name === undefined,
+      ).length;
+      if (unused === 0) return true;
+      await clock.wait(LOOK_MS);
+      return false;
+    };
+    await until("no consumer is unused", areGone, UNUSED_MS_MAX).catch(() => {});
+    return unused;
   }
 
   async #countFiles(): Promise<number> {

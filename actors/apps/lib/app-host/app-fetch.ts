@@ -34,7 +34,10 @@ export class AppFetch {
     this.#agents = new EgressAgents({ guard, idleMax: APP_FETCH_CONNECTIONS_MAX });
   }
 
-  /** Fetches a response. Calls `comes` with the size of each chunk; `comes` throws when the limit is exceeded. */
+  /**
+   * Fetches a response for an app. Calls `comes` with the size of each chunk of the body. `comes` counts the bytes that
+   * the app holds, and throws when they are too many.
+   */
   async fetch(
     operation: Extract<Operation, { type: "fetch" }>,
     asker: { signal: AbortSignal; comes: (bytes: number) => void },

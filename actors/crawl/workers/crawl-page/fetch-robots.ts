@@ -37,7 +37,7 @@ import { awayMsOf } from "../../lib/load/retry-after.ts";
 import { CRAWLER_USER_AGENT, PRODUCT_TOKEN } from "../../lib/load/user-agent.ts";
 import { robotsOutcomeOf } from "../../lib/robots/robots-outcome.ts";
 
-/** Timeout of one robots.txt request. A slower host cannot be crawled either. */
+/** Timeout of one robots.txt request. No page of the host can be fetched before it, so it may not wait as long as a page. */
 export const ROBOTS_FETCH_MS_MAX = 15_000;
 /**
  * Latest start of a request after the begin of its turn, so that the turn ends within TURN_MS_MAX. Another turn makes

@@ -14,6 +14,11 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 const ANSWER_MS_MAX = 5_000;
 /** How long one attempt of a task waits for a host of actors that opens its key: longer than a restart takes. */
 export const KEY_WAIT_MS = 60_000;
+/**
+ * How long it waits if hosts answer that they lack the key. A host with a new key may be among them; but the key may
+ * be lost for ever, and the task occupies a worker meanwhile.
+ */
+export const KEY_MISSING_WAIT_MS = 5_000;
 /** Pause before a task requests the key again. */
 export const KEY_PAUSE_MS = 500;
 
@@ -50,7 +55,8 @@ export class RequestKeys {
 }
 
 /**
- * Calls `open`, and repeats it for KEY_WAIT_MS while no host of actors opens the key. Otherwise a restart of the only
+ * Calls `open`, and repeats it while no host of actors opens the key: for KEY_WAIT_MS if none answers, and for
+ * KEY_MISSING_WAIT_MS if those that answer lack it. Otherwise a restart of the only
  * host, or a host that lacks a new key, would cost all attempts of a task.
  */
 export async function untilKeyOpens<T>(
@@ -58,12 +64,14 @@ export async function untilKeyOpens<T>(
   open: () => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  const giveUpAt = clock.monotonic() + KEY_WAIT_MS;
+  const since = clock.monotonic();
   for (;;) {
     try {
       return await open();
     } catch (error) {
-      if (!(error instanceof RequestKeyNotOpened) || clock.monotonic() > giveUpAt) throw error;
+      const waitMs = error instanceof NoRequestKey ? KEY_MISSING_WAIT_MS : KEY_WAIT_MS;
+      const isOver = clock.monotonic() - since > waitMs;
+      if (!(error instanceof RequestKeyNotOpened) || isOver) throw error;
       await clock.wait(KEY_PAUSE_MS, signal);
       signal.throwIfAborted();
     }

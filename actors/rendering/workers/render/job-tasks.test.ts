@@ -21,6 +21,7 @@ import { until } from "../../../../scripts/testing/until.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import {
+  KEY_MISSING_WAIT_MS,
   KEY_PAUSE_MS,
   KEY_WAIT_MS,
   NoRequestKey,
@@ -214,7 +215,9 @@ describe("JobTasks", () => {
       throw noKey;
     };
     const runs = (attempt: number) => scene.run({ attempt }).catch((error) => error);
+    scene.keyPauses.length = 0;
     expect(await runs(TASK_TRIES_MAX - 1)).to.equal(noKey);
+    expect(scene.keyPauses.length).to.be.within(1, KEY_MISSING_WAIT_MS / KEY_PAUSE_MS + 1);
     const last = await runs(TASK_TRIES_MAX);
     expect([last.code, last.message]).to.deep.equal(["internal_error", "no key"]);
     scene.openKey = newRequestKey;

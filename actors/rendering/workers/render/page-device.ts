@@ -14,11 +14,17 @@ import type { PageParameters } from "./outputs/output.ts";
 export function onDevice<P extends PageParameters>(parameters: P, action: Action): P {
   const { device, actions = [] } = parameters;
   const preset = device === undefined ? undefined : presetOf(device);
-  const isShown = action === "capture" || actions.length > 0;
+  const isShown = action === "capture" || actions.length > 0 || hasPicture(parameters);
   const viewport = parameters.viewport ?? preset?.viewport ?? (isShown ? VIEWPORT : undefined);
   const userAgent = parameters.userAgent ?? preset?.userAgent;
   return { ...parameters, viewport, userAgent };
 }
+
+/** True for a snapshot with a screenshot. */
+const hasPicture = (parameters: object) =>
+  "formats" in parameters &&
+  Array.isArray(parameters.formats) &&
+  parameters.formats.includes("screenshot");
 
 function presetOf(name: string) {
   const devices: Record<string, (typeof KnownDevices)[keyof typeof KnownDevices]> = KnownDevices;
