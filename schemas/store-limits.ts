@@ -1,4 +1,4 @@
-/** Limits of the streams that follow from the disk of the bus. */
+/** Numbers for the sizes of streams: of all together, of those with a fixed size, and the shares of the disk and of accounts. */
 
 /**
  * Bytes that all streams may have together, if neither the disk of the bus nor a setting says how many: those of a disk

@@ -46,7 +46,10 @@ export const AUTHENTICATION_CLIENTS_MAX = 10_000;
 export interface Credential {
   /** The client, API token or grant that the request claims to be. Guesses at one identity are counted together. */
   identity: string;
-  /** A hash that differs for each secret. It is kept only in memory, so a plain hash is enough. */
+  /**
+   * A hash that differs for each secret, or "" if the identity is already the hash of a secret. It is kept only in
+   * memory, so a plain hash is enough.
+   */
   proof: string;
 }
 

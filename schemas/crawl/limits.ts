@@ -75,9 +75,9 @@ export const TURN_LATE_MS = 1_000;
  */
 export const SITE_FULL_RETRY_MS = 60_000;
 export const SITES_FULL_MAX = 100;
-/** Maximum characters of sitemap addresses in the messages of one transition. */
+/** Maximum characters of sitemap addresses in all messages that a site sends to crawl jobs in one transition. */
 export const SITE_TELL_CHARS_MAX = 200_000;
-/** Running crawls of one account. A crawl waits for its sites most of the time and costs a node little memory. */
+/** Limits the running crawls of one account. A crawl takes little memory, because it mostly waits for its sites. */
 export const CRAWLS_RUNNING_MAX = 100;
 /** Crawls of one account, ended ones included while they are kept. A read holds the whole list in memory. */
 export const CRAWLS_KEPT_MAX = 10_000;

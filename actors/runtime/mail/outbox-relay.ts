@@ -248,7 +248,7 @@ function partsOf(groups: readonly Group[], stream: number): Group[] {
   return parts.filter(({ entries }) => entries.length > 0);
 }
 
-/** Returns the stream of mail whose mark counts an entry of an outbox. */
+/** Returns a function for the number of the stream of mail to which an entry of an outbox belongs; 0 for tasks. */
 export function mailStreamOf(bus: Bus): StreamOf {
   return ({ to, kind, key }) =>
     to === "worker" ? 0 : mailOf(bus.layout, bus.shardOf(addressOf(kind, key))).index;

@@ -90,6 +90,6 @@ export class BusLines implements StoredLines {
   }
 }
 
-/** True if no message is stored from this sequence on. */
+/** True if the error of a read means that no message is stored from its sequence on. */
 const isNone = (error: unknown) =>
   error instanceof Error && /message not found|no message/i.test(error.message);

@@ -47,7 +47,7 @@ export async function sweepCache(
   }
 }
 
-/** Removes files that killed processes left behind. */
+/** Removes old files that nobody uses: those of killed processes, and evicted repositories that were in use before. */
 async function removeLeftovers({ root, answers }: CacheFiles, now: number): Promise<void> {
   for (const folder of [join(root, "tmp"), answers]) {
     for (const name of await entriesOf(folder)) {

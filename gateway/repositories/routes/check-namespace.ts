@@ -6,8 +6,8 @@ import { type Caller, callerOf } from "../../http/locals.ts";
 import type { Route } from "../../http/route.ts";
 
 /**
- * Returns middleware that checks the namespace in a route's path. If the path names no namespace, such callers are
- * refused unless the route is `isOpenToBindings`.
+ * Returns middleware that checks the namespace in a route's path. If the path names no namespace, callers that
+ * have access to only one are refused, unless the route is `isOpenToBindings`.
  */
 export function checkNamespace({ path, isOpenToBindings = false }: Route): RequestHandler {
   const isNamed = path.includes("{namespace}");

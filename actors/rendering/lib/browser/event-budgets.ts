@@ -17,7 +17,7 @@ export const PAGE_EVENTS_PER_SECOND_MAX = 2_000;
  */
 export const PAGE_EVENT_BYTES = 8 * 1024;
 /**
- * A frame of another site or a worker counts as this many events, because thousands of them delay the browser for
+ * A worker, or a frame of another site, counts as this many events, because thousands of them delay the browser for
  * seconds.
  */
 export const PAGE_TARGET_EVENTS = 100;

@@ -195,7 +195,7 @@ export class HeldPage implements AsyncDisposable {
   }
 }
 
-/** For each refusal, the number of document replacements from which on the page itself is the cause. */
+/** For each refusal: if the page has replaced its document at least this often, the refusal names the page as the cause. */
 const LEAST_REPLACEMENTS: Partial<Record<ActorError["code"], number>> = {
   page_navigated_away: 1,
   // A page that navigates by script once or twice may still be merely slow.
