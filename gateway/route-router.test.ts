@@ -180,7 +180,7 @@ async function ask(
     if (path.includes(parameter))
       path = path.replace(parameter, await make(gateway, route, accountId));
   }
-  // A parameter that needs no resource is asked for by its own name.
+  // For a parameter without an entry in MADE, the test sends the name of the parameter.
   path = path.replaceAll(/[{}]/g, "");
   return gateway.ask(`/v4${path}${query}`, {
     method: route.method.toUpperCase(),

@@ -1,8 +1,8 @@
 /** Numbers for the sizes of streams: of all together, of those with a fixed size, and the shares of the disk and of accounts. */
 
 /**
- * Bytes that all streams may have together, if neither the disk of the bus nor a setting says how many: those of a disk
- * of 48 GiB.
+ * Bytes that all streams may have together, if neither the disk of the bus nor a setting says how many. The number
+ * assumes a disk of 48 GiB.
  */
 export const STORE_BYTES = 36 * 1024 ** 3;
 /** The smallest setting of the bytes of a store. */

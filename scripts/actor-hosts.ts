@@ -5,16 +5,16 @@ import type { Bus } from "../actors/runtime/bus/bus.ts";
 import type { Clock } from "../actors/runtime/lib/clock.ts";
 import { callSubject } from "../schemas/subjects.ts";
 
-/** Interval of questions while a host answers. */
+/** Interval of requests while a host answers. */
 const ASK_MS = 5_000;
-/** Interval of questions while none answers, so that the gateway serves soon after a host is back. */
+/** Interval of requests while none answers, so that the gateway serves soon after a host is back. */
 const ASK_AGAIN_MS = 1_000;
 /**
  * Hosts are missing when none has answered for this long. The only host may restart meanwhile, which takes some
  * seconds; calls wait as long as CALL_DEADLINE_MS.
  */
 export const HOSTS_MISSING_MS = 15_000;
-/** Single shards have no owner for a moment when hosts join or end, so several are asked. */
+/** Number of shards whose owners are asked. One shard may have no owner for a moment when a host joins or ends. */
 const SHARDS_ASKED = 4;
 const ANSWER_MS = 1_000;
 

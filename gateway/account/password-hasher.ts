@@ -76,11 +76,9 @@ export class PasswordHasher {
    */
   async hash(work: HashWork, { from, network }: PasswordSource): Promise<Uint8Array> {
     const counted = [`from ${from}`, `network ${network}`] as const;
-    const [ofSource, ofNetwork] = counted.map((name) => this.#counts.get(name) ?? 0);
-    if (
-      (ofSource ?? 0) >= PASSWORD_HASHES_PER_SOURCE_MAX ||
-      (ofNetwork ?? 0) >= PASSWORD_HASHES_PER_NETWORK_MAX
-    ) {
+    const [ofSource, ofNetwork] = [this.#countOf(counted[0]), this.#countOf(counted[1])];
+    const isSourceFull = ofSource >= PASSWORD_HASHES_PER_SOURCE_MAX;
+    if (isSourceFull || ofNetwork >= PASSWORD_HASHES_PER_NETWORK_MAX) {
       const text = `Cannot check password: ${ofNetwork} passwords from the same place are checked now`;
       throw new ActorError("queue_full", text, { retryAfterS: RETRY_AFTER_S });
     }
@@ -93,8 +91,12 @@ export class PasswordHasher {
     }
   }
 
+  #countOf(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
   #count(name: string, by: 1 | -1): void {
-    const count = (this.#counts.get(name) ?? 0) + by;
+    const count = this.#countOf(name) + by;
     if (count > 0) this.#counts.set(name, count);
     else this.#counts.delete(name);
   }

@@ -1,6 +1,6 @@
 /**
- * Agents: user code for one entity each. An agent runs on one host at a time. The log of its database refuses writes
- * of an earlier host.
+ * Agents: user code for one entity each. An agent runs on one host at a time. A host that ran the
+ * agent before cannot write to the log of its database.
  */
 import { agent } from "../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";

@@ -1,8 +1,8 @@
 /**
- * Publishes the entries of outboxes: tasks to their lanes, mail to MAIL. If there are several streams
- * of mail, each gets a batch with the mail to its shards. Each batch also moves the `sent` marks of its senders' shards by
- * compare-and-set. So the streams hold each mail only once, even if several hosts publish it,
- * or one host publishes it repeatedly.
+ * Publishes the entries of outboxes: tasks to their lanes, mail to the streams of mail. The relay writes one batch to
+ * each stream. The batch contains the mail to that stream's shards, and moves the `sent` marks of the senders' shards
+ * by compare-and-set. So a stream holds each mail only once, even if several hosts publish the mail, or one host
+ * publishes it repeatedly.
  */
 import type { Logger } from "pino";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";

@@ -58,7 +58,7 @@ describe("HostPresence in a cluster", function () {
     other.connection.subscribe(presenceSubject("next"), { callback: () => {} });
     const isHeard = () =>
       isSubscribedAt(bus, server, presenceSubject("next"), { timeoutMs: MS_MAX });
-    await until("the other host is heard", isHeard);
+    await until("the server knows the other host's subscription", isHeard);
     const { ended, rounds } = watch(bus, server);
     await until("it has asked some times", () => rounds.count > 3);
     expect(ended).to.deep.equal([]);

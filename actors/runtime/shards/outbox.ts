@@ -39,8 +39,8 @@ export interface OutboxEntry extends Unsent {
 }
 
 /**
- * How much of an outbox is in one stream of mail: all of its entries up to `sent` are published, except `waiting`: tasks whose lane was full, and mail that was handed over
- * within the host.
+ * How much of an outbox is in one stream of mail. All of its entries up to `sent` are published, except those of
+ * `waiting`. These are tasks whose lane was full, and mail that was handed over within the host.
  */
 export const SentMark = z.object({ sent: z.number(), waiting: z.array(z.number()).default([]) });
 export type SentMark = z.infer<typeof SentMark>;
@@ -129,8 +129,8 @@ export class Outbox {
   }
 
   /**
-   * Drops the entries that the mark of a stream says are published. The stored value may still contain them; a host that loads the value applies the
-   * mark again.
+   * Drops the entries that are published according to the mark of a stream. The stored value may still contain them.
+   * A host that loads the value applies the mark again.
    */
   forget(mark: SentMark, stream = 0): void {
     this.#sent[stream] = Math.max(this.#sent[stream] ?? 0, mark.sent);

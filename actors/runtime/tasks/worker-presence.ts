@@ -1,7 +1,7 @@
 /** Detects that no worker serves a lane, so that a caller need not wait until its deadline. */
-import { NoRespondersError, RequestError } from "@nats-io/transport-node";
 import { WORKER_ABSENT_MS } from "../../../schemas/limits.ts";
 import { queuedSubject } from "../../../schemas/subjects.ts";
+import { ask } from "../bus/ask.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 
@@ -69,13 +69,9 @@ export class WorkerPresence {
 
   /** Notifies the workers of the lane once more that tasks of the key wait. */
   async #check(subject: string, key: string, lane: Lane): Promise<void> {
-    const error: unknown = await this.#bus
-      .request(subject, key, { timeoutMs: NOBODY_ANSWER_MS })
-      .catch((caught: unknown) => caught);
-    const isNobody =
-      error instanceof NoRespondersError ||
-      (error instanceof RequestError && error.isNoResponders());
-    if (isNobody) lane.absentSince ??= lane.checkedAt;
+    const options = { timeoutMs: NOBODY_ANSWER_MS };
+    const asked = await ask(this.#bus, subject, key, options).catch(() => undefined);
+    if (asked === "nobody") lane.absentSince ??= lane.checkedAt;
     else lane.absentSince = undefined;
   }
 }

@@ -22,7 +22,7 @@ export interface Pull {
   expiresMs: number;
   /** This process gives the request up after this time without its end. */
   giveUpMs: number;
-  /** Aborts when the request shall end at once. Messages that the server has sent until then still arrive. */
+  /** Ends the request at once when it aborts. Messages that the server sends before it has read this still arrive. */
   leave?: AbortSignal;
   take: (message: PulledMessage, pulledAt: number) => void;
 }
@@ -39,7 +39,7 @@ export async function pullTasks(pull: Pull): Promise<void> {
   const { connection } = bus;
   const pulledAt = clock.monotonic();
   const ended = Promise.withResolvers<void>();
-  // Nobody waits for it while the bus is away.
+  // `ended.promise` may reject while the bus is away, when no code awaits it.
   ended.promise.catch(() => {});
   const finished = new AbortController();
   let missing = count;

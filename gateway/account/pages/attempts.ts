@@ -21,6 +21,19 @@ export async function uncountAttempt(actors: ActorClient, key: string): Promise<
   await actors.call(requestLimit, key, "giveBack", {});
 }
 
+/** Runs a check of a password. If the password was not checked, takes back the count of its attempt. */
+export async function checkOrTakeBack<T>(
+  check: () => Promise<T>,
+  takeBack: () => Promise<unknown>,
+): Promise<T> {
+  try {
+    return await check();
+  } catch (error) {
+    if (isUnchecked(error)) await takeBack();
+    throw error;
+  }
+}
+
 /**
  * Counts an attempt for its source, then checks the password. Refuses without a check if the source must wait.
  * Resolves to undefined if the password is wrong.
@@ -32,11 +45,9 @@ export async function attemptPassword<T>(
 ): Promise<T | undefined> {
   const { waitMs } = await actors.call(loginGuard, email, "take", source);
   if (waitMs > 0) throw tooMany(Math.ceil(waitMs / 1_000));
-  const found = await check().catch(async (error: unknown) => {
-    if (isUnchecked(error))
-      await actors.call(loginGuard, email, "unchecked", { from: source.from });
-    throw error;
-  });
+  const found = await checkOrTakeBack(check, () =>
+    actors.call(loginGuard, email, "unchecked", { from: source.from }),
+  );
   if (found !== undefined) await actors.call(loginGuard, email, "passed", { from: source.from });
   return found;
 }

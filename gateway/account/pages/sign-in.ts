@@ -11,8 +11,8 @@ import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
-import { isUnchecked, type PasswordSource } from "../password-hasher.ts";
-import { attemptPassword, countAttempt, uncountAttempt } from "./attempts.ts";
+import type { PasswordSource } from "../password-hasher.ts";
+import { attemptPassword, checkOrTakeBack, countAttempt, uncountAttempt } from "./attempts.ts";
 
 export const PASSWORD_CHARS_MAX = 256;
 
@@ -58,17 +58,12 @@ export async function signIn(actors: ActorClient, given: Credentials): Promise<P
   const uncount = async () => {
     if (!isKnown) await uncountAttempt(actors, network);
   };
-  try {
-    const person = await attemptPassword(actors, { email: email.data, from, isKnown }, () =>
-      userWith(actors, { email: email.data, password, source }),
-    );
-    if (!person) throw new Refused(401, WRONG);
-    await uncount();
-    return person;
-  } catch (error) {
-    if (isUnchecked(error)) await uncount();
-    throw error;
-  }
+  const attempt = { email: email.data, from, isKnown };
+  const check = () => userWith(actors, { email: email.data, password, source });
+  const person = await checkOrTakeBack(() => attemptPassword(actors, attempt, check), uncount);
+  if (!person) throw new Refused(401, WRONG);
+  await uncount();
+  return person;
 }
 
 /** Resolves to the user with this address and password; undefined if there is none. */
@@ -103,10 +98,10 @@ export async function signUp(
   await checkNewPassword(asked.password, email.data);
   await countAttempt(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
   const source = { from: `network ${asked.address}`, network: asked.address };
-  const passwordHash = await hashPassword(asked.password, source).catch(async (error: unknown) => {
-    if (isUnchecked(error)) await uncountAttempt(actors, `signup-from ${asked.address}`);
-    throw error;
-  });
+  const passwordHash = await checkOrTakeBack(
+    () => hashPassword(asked.password, source),
+    () => uncountAttempt(actors, `signup-from ${asked.address}`),
+  );
   const roles = ["Super Administrator" as const];
   const accounts = asked.isInvited ? [] : [{ accountId: newId(), roles }];
   const entry = { id: newId(), email: email.data, passwordHash, accounts };

@@ -13,8 +13,8 @@ const SCRAPY = "2.19.0";
 export interface CrawlCost extends Crawled {
   cpuMs: number;
   /**
-   * The peak memory. For another crawler: the resident memory of its process. For Trunkline: the PSS of all processes
-   * of the instance together, without Chromium.
+   * The peak memory. For another crawler, it is the resident memory of its process. For Trunkline, it is the sum of the
+   * PSS of the instance's processes, without Chromium.
    */
   peakBytes: number;
 }

@@ -85,8 +85,8 @@ function someWait({ state: { sitemaps, backlog } }: JobDraft): boolean {
 }
 
 /**
- * Adds the sitemap /sitemap.xml of each home origin, when all sitemaps that other files name are read. So the pages
- * of these guessed sitemaps come later among the records.
+ * Adds the sitemap /sitemap.xml of each home origin, when all sitemaps that other files name are read. A guess comes
+ * last, so its pages are recorded after those of the named sitemaps.
  */
 function guessSitemaps(draft: JobDraft): void {
   const { homes, sitemaps } = draft.state;
