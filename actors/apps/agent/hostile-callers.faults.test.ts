@@ -27,13 +27,15 @@ describe("hosts of agents, asked by anybody", function () {
   after(() => world[Symbol.asyncDispose]());
 
   it("keep nothing of apps that there are not", async () => {
-    const asked = Array.from({ length: 50 }, async (_, index) => {
+    const calls = Array.from({ length: 50 }, (_, index) => {
       const app = `nobody-${index}`;
-      const upgrade = world.client.call(appEntry, appKey(ACCOUNT, app), "upgrade", request);
-      const ofAgent = world.client.call(agent, keyOf(app, "Counter", "a"), "request", request);
-      return [(await refusalOf(upgrade)).code, (await refusalOf(ofAgent)).code];
-    });
-    expect(new Set((await Promise.all(asked)).flat())).to.deep.equal(new Set(["not_found"]));
+      return [
+        world.client.call(appEntry, appKey(ACCOUNT, app), "upgrade", request),
+        world.client.call(agent, keyOf(app, "Counter", "a"), "request", request),
+      ];
+    }).flat();
+    const refusals = await Promise.all(calls.map((call) => refusalOf(call)));
+    expect(new Set(refusals.map(({ code }) => code))).to.deep.equal(new Set(["not_found"]));
     expect(host.agents.processes.apps).to.equal(0);
     await world.client.call(agent, keyOf("hooks", "Counter", "a"), "request", request);
     expect(host.agents.processes.apps).to.equal(1);
