@@ -80,6 +80,7 @@ export class RunReport {
     const ofProcessor = processor > 0 ? `, ${processor.toFixed(0)} s of processor time` : "";
     this.#line(`== ${this.#files.size} files in ${took.toFixed(0)} s${ofProcessor}`);
     for (const flaky of this.#flaky) this.#line(`flaky: ${flaky}`);
+    for (const failure of this.#failedTests()) this.#line(`failed: ${failure}`);
     const skipped = this.#sum("skipped");
     const counts = `${this.#sum("passed")} passed, ${this.#failures} failed`;
     this.#line(skipped > 0 ? `${counts}, ${skipped} skipped` : counts);
@@ -107,6 +108,18 @@ export class RunReport {
     return this.#sum("failed") + outcomes.filter(({ problem }) => problem !== undefined).length;
   }
 
+  /** One line for each failure, with the first line of its error. */
+  #failedTests(): string[] {
+    return this.failedFiles().flatMap((file) => {
+      const outcome = this.#files.get(file)?.outcome;
+      const tests = (outcome?.failures ?? []).map(
+        ({ name, error }) => `${name}: ${firstLine(error)}`,
+      );
+      const problems = outcome?.problem === undefined ? [] : [firstLine(outcome.problem)];
+      return [...tests, ...problems].map((text) => `${file}: ${text}`);
+    });
+  }
+
   #settle(file: string, report: FileReport, seconds: number): void {
     const before = this.#files.get(file)?.outcome;
     this.#files.set(file, report);
@@ -125,5 +138,7 @@ export class RunReport {
     this.#print(`${text}\n`);
   }
 }
+
+const firstLine = (text: string) => text.trimStart().split("\n", 1)[0] ?? "";
 
 const hasFailed = ({ failed, problem }: FileOutcome) => failed > 0 || problem !== undefined;
