@@ -111,7 +111,9 @@ describe("the crawl worker of a process", function () {
       intent: { purposes: request.crawlPurposes },
     };
     await bus.actors.call(crawlJob, job, "start", { account, plan, request: stored });
-    return () => bus.actors.call(crawlJob, job, "get", { account });
+    // The bodies keep this process busy, and its calls with it.
+    const options = { deadlineMs: CRAWL_MS_MAX };
+    return () => bus.actors.call(crawlJob, job, "get", { account }, options);
   }
 
   it("has the slots of its limits", () => {
