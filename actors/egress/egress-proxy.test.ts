@@ -15,7 +15,10 @@ import {
   turns,
 } from "../../scripts/testing/egress-proxy-client.ts";
 import { startHttpServer, startTcpServer } from "../../scripts/testing/loopback-server.ts";
+import { until } from "../../scripts/testing/until.ts";
+import { createAddressPolicy } from "./address-policy.ts";
 import { EGRESS_FAILURES_MAX } from "./egress-failures.ts";
+import { createEgressGuard, type EgressGuard } from "./egress-guard.ts";
 
 describe("EgressProxy", () => {
   describe("with a cap on bytes", () => {
@@ -147,20 +150,26 @@ describe("EgressProxy", () => {
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<string[]>();
     await using origin = await startTcpServer(() => {});
-    await using proxy = await openProxy(
-      {},
-      {
-        lookup: () => {
-          asked.resolve();
-          return answer.promise;
-        },
+    const resolving = createEgressGuard({
+      policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }),
+      lookup: () => {
+        asked.resolve();
+        return answer.promise;
       },
-    );
+    });
+    let hasLeft: AbortSignal | undefined;
+    const guard: EgressGuard = {
+      connect(target, options) {
+        hasLeft = options.signal;
+        return resolving.connect(target, options);
+      },
+    };
+    await using proxy = await openProxy({ guard });
     const client = connect(portOf(proxy), "127.0.0.1");
     client.write(connectTo(proxy, `late.test:${origin.port}`));
     await asked.promise;
     client.destroy();
-    await turns(20);
+    await until("the proxy has noticed that", () => hasLeft?.aborted);
     answer.resolve(["127.0.0.2"]);
     await turns(20);
     expect(origin.accepted()).to.equal(0);

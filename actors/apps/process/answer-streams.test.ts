@@ -19,7 +19,7 @@ export class Maker extends Agent<any> {
   async onRequest(request) {
     const { pathname } = new URL(request.url);
     if (pathname === "/late") {
-      await late();
+      await this.held.promise;
       return events({ cancel: () => { this.cancelled += 1; } });
     }
     if (pathname === "/fails") {
@@ -42,14 +42,15 @@ export class Maker extends Agent<any> {
     });
   }
 }
-const late = () => new Promise((resolve) => setTimeout(resolve, 300));
+const late = Promise.withResolvers();
 const unprintable = () => Object.assign(new Error("x"), {
   [Symbol.for("nodejs.util.inspect.custom")]() { throw new Error("no"); },
 });
 export default {
   async fetch(request) {
     const { pathname } = new URL(request.url);
-    if (pathname === "/late") await late();
+    if (pathname === "/late") await late.promise;
+    if (pathname === "/release") late.resolve();
     if (pathname === "/unprintable") return events({ pull() { throw unprintable(); } });
     return events({ pull: () => new Promise(() => {}) });
   },
@@ -165,6 +166,7 @@ describe("answers that a process is still making", function () {
 
   it("a turn that took too long makes nothing, and keeps its agent from nothing", async () => {
     expect(await refusalOf(begin("/late"))).to.include({ refusal: "deadline_exceeded" });
+    await host.invoke(KEY, "letGo");
     await until("its stream is cancelled", async () => (await host.invoke(KEY, "count")) === 1);
     await until("it is idle", () => host.idle.get(KEY) === true);
   });
@@ -172,10 +174,22 @@ describe("answers that a process is still making", function () {
   it("APP_STREAMS_MAX answers are made at a time, one more is refused, and a late one takes no place", async () => {
     const late = await wireRequest("/late");
     const turns = Array.from({ length: APP_STREAMS_MAX }, () => host.entryTurn(late, false));
-    for (const turn of turns) {
-      expect(await refusalOf(turn)).to.include({ refusal: "deadline_exceeded" });
+    for (const refusal of await Promise.all(turns.map(refusalOf))) {
+      expect(refusal).to.include({ refusal: "deadline_exceeded" });
     }
-    for (let made = 0; made < APP_STREAMS_MAX; made++) await ofEntry("/");
-    expect(await refusalOf(ofEntry("/"))).to.include({ refusal: "busy" });
+    // On a busy machine the time limit may also end a turn that answers at once. Such a turn is repeated.
+    const inTime = async (path = "/"): Promise<number> => {
+      try {
+        return await ofEntry(path);
+      } catch (error) {
+        const isLate = error instanceof RefusedTurn && error.error.refusal === "deadline_exceeded";
+        if (!isLate) throw error;
+        return inTime(path);
+      }
+    };
+    // From now on the late turns answer.
+    await inTime("/release");
+    for (let made = 1; made < APP_STREAMS_MAX; made++) await inTime();
+    expect(await refusalOf(inTime())).to.include({ refusal: "busy" });
   });
 });

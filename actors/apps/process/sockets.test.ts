@@ -34,7 +34,9 @@ export class ChatRoom extends Agent<any, any> {
   set(state) { this.setState(state); }
   secret() { return 1; }
   @callable() add(a, b) { return a + b; }
-  @callable() async later(ms) { await new Promise((resolve) => setTimeout(resolve, ms)); return ms; }
+  held = Promise.withResolvers();
+  letGo() { this.held.resolve(); }
+  @callable() async later(value) { await this.held.promise; return value; }
   @callable() bump() { this.setState({ count: this.state.count + 1 }); return this.state; }
   @callable() fails() { throw new Error("for a reason"); }
   @callable() nothing() {}
@@ -185,7 +187,7 @@ describe("an app's process: sockets", function () {
       method,
       args,
     });
-    await say(
+    const said = say(
       socket(1),
       call("slow", "later", 60),
       call("a", "add", 1, 2),
@@ -196,6 +198,9 @@ describe("an app's process: sockets", function () {
       call("f", "setState", {}),
       call("g", "constructor"),
     );
+    await until("the others are answered", () => got(1).length === 7);
+    await host.invoke(room, "letGo");
+    await said;
     const answers = parsed(1) as { id: string; error?: string; success: boolean }[];
     expect(answers.at(-1)).to.deep.equal({
       type: "rpc",

@@ -200,6 +200,7 @@ describe("the browser context of a crawl", function () {
   });
 
   it("closes a page that does not stop within PAGE_RESET_MS, and not before", async () => {
+    clock = new SkippingClock({ stands: true });
     const context = await pool.newContext(new AbortController().signal);
     // During the replacement of a browser the pool has two, and either may have the context. So the test stops both.
     const browsers = pool.pids;

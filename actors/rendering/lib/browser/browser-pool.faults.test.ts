@@ -121,7 +121,9 @@ describe("BrowserPool", function () {
     expect((await long).title).to.equal("long");
     await until(() => pool.pids.length === 0 && !isAlive(first));
     expect((await print(pool, A_PAGE)).title).to.equal("a page");
+    const context = await pool.newContext(signal);
     expect(pidOf(pool)).to.not.equal(first);
+    context.release();
     await until(() => pool.pids.length === 0);
   });
 
@@ -150,15 +152,15 @@ describe("BrowserPool", function () {
   });
 
   it("newContext() replaces the browser by age", async () => {
-    let skippedMs = 0;
-    const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skippedMs };
+    let ageMs = 0;
+    const clock = { ...systemClock, monotonic: () => ageMs };
     await using pool = openPool({ clock, limits: { ageMsMax: 60_000, contextsWarm: 1 } });
     await pool.start();
     const first = pidOf(pool);
-    skippedMs = 59_000;
+    ageMs = 59_999;
     await print(pool, A_PAGE);
     expect(pool.pids).to.deep.equal([first]);
-    skippedMs = 60_000;
+    ageMs = 60_000;
     await print(pool, A_PAGE);
     await until(() => pool.pids.length === 1 && pool.pids[0] !== first);
   });

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import type { CDPSession, Page } from "puppeteer-core";
 import { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
+import { HoldingClock } from "../../../../scripts/testing/holding-clock.ts";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
@@ -20,6 +21,9 @@ const doneAfter = (ms: number) => `<title>early</title><script>
   setTimeout(() => { document.title = "late"; document.body.append(document.createElement("b")) }, ${ms})</script><body>`;
 
 const DOCUMENT_LOADED = { waitUntil: "domcontentloaded" as const };
+
+/** Options of a print that waits for images without the time limit, which a busy machine may exceed. */
+const unhurried = () => ({ clock: new HoldingClock(LOAD_SOON_MS) });
 
 describe("loadPage", function () {
   this.timeout(120_000);
@@ -56,10 +60,10 @@ describe("loadPage", function () {
       };
       for (const path of ["/held.png", "/go"]) site.page(path, hold);
       const asked = { addScriptTag, gotoOptions: DOCUMENT_LOADED };
-      const printed = await print(pool, { html: html(site.url), ...asked });
+      const printed = await print(pool, { html: html(site.url), ...asked }, unhurried());
       expect(printed.title).to.equal("x tag load");
       const url = site.page("/images", html(""));
-      expect((await print(pool, { url, ...asked })).title).to.equal("x tag load");
+      expect((await print(pool, { url, ...asked }, unhurried())).title).to.equal("x tag load");
     });
 
     it("the load event comes before the print, even where Chromium is asked to print as the last image ends", async () => {
@@ -80,7 +84,7 @@ describe("loadPage", function () {
         };
         for (const path of ["/held.png", "/go"]) site.page(path, hold);
         const asked = { addScriptTag: [{ content }], gotoOptions: DOCUMENT_LOADED };
-        const { title } = await print(pool, { url, ...asked });
+        const { title } = await print(pool, { url, ...asked }, unhurried());
         expect(title, `${ms} ms`).to.equal("x load");
       }
     });
@@ -166,7 +170,7 @@ describe("loadPage", function () {
     it("networkidle2 waits for requests that follow one another, and not before the browser's own event", async () => {
       site.page("/step", (_, response) => setTimeout(() => response.end("x"), 50));
       const chain = `(async () => {
-        for (let step = 0; step < 25; step++) await (await fetch("/step?" + step)).text();
+        for (let step = 0; step < 15; step++) await (await fetch("/step?" + step)).text();
         document.title = "late";
       })()`;
       for (const script of [chain, `onload = () => ${chain}`]) {
@@ -253,9 +257,13 @@ describe("loadPage", function () {
         { html: "<script>setTimeout(() => { while (true) {} })</script>", waitForTimeout: 50 },
       ];
       for (const phase of phases) {
-        const { code, details } = await refusalOf(print(pool, phase, { deadlineMs: 2_000 }));
-        expect(code).to.equal("deadline_exceeded");
-        expect(details.browserMs).to.be.within(1, 40_000);
+        // On a busy machine the deadline may pass before there is a page. Such a print is repeated.
+        const browserMs = await until("the deadline passes with a page", async () => {
+          const { code, details } = await refusalOf(print(pool, phase, { deadlineMs: 2_000 }));
+          expect(code).to.equal("deadline_exceeded");
+          return details.browserMs;
+        });
+        expect(browserMs).to.be.within(1, 40_000);
       }
       expect((await refusalOf(print(pool, { html: "x" }, { deadlineMs: -1 }))).code).to.equal(
         "deadline_exceeded",

@@ -16,7 +16,7 @@ import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import { DRAWING_SAMPLE, DRAWING_SAMPLE_MS, MOVING, STILL } from "./drawing-settled.ts";
 import { patiently } from "./patiently.ts";
 import type { RenderContext } from "./render-context.ts";
-import type { RequestsInFlight } from "./wait-for-quiet.ts";
+import { type RequestsInFlight, STOOD_STILL_MS } from "./wait-for-quiet.ts";
 
 type Observed = Pick<RenderContext, "page" | "evaluate">;
 
@@ -85,9 +85,14 @@ async function quiet(
   { signal, clock }: Limits,
 ): Promise<void> {
   const beganAt = clock.monotonic();
+  let quietSince = beganAt;
+  let sampledAt = beganAt;
   let drawnBefore: string | undefined;
   while (!signal.aborted) {
     const state = await stateOf(context, { signal, clock });
+    const now = clock.monotonic();
+    if (now - sampledAt > STOOD_STILL_MS) quietSince = now;
+    sampledAt = now;
     if (state === undefined) {
       // The page is navigating to another document.
       await clock.wait(DRAWING_SAMPLE_MS, signal);
@@ -98,8 +103,8 @@ async function quiet(
     drawnBefore = drawn;
     const neededMs = quietMsOf(context.page, state.hasChanged || requests.changedSince(beganAt));
     // Actions shortly before this call may still have effects on the page, so the quiet time starts at the earliest
-    // with this call.
-    const quietMs = Math.min(state.idleMs, requests.quietMs(), clock.monotonic() - beganAt);
+    // with this call. It starts again after a time in which the machine stood still.
+    const quietMs = Math.min(state.idleMs, requests.quietMs(), now - quietSince);
     if (isStill && quietMs >= neededMs) return;
     const missingMs = Math.max(neededMs - quietMs, isStill ? 0 : DRAWING_SAMPLE_MS);
     await clock.wait(Math.min(missingMs, DRAWING_SAMPLE_MS), signal);

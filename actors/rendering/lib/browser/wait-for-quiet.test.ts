@@ -1,7 +1,8 @@
+import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import { openPool } from "../../../../scripts/testing/printer.ts";
-import { systemClock as clock } from "../../../runtime/lib/clock.ts";
-import { RequestsInFlight } from "./wait-for-quiet.ts";
+import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
+import { NETWORK_QUIET_MS, RequestsInFlight, STOOD_STILL_MS } from "./wait-for-quiet.ts";
 
 const QUIET_MS_MAX = 20_000;
 /** Longer than the page below takes to send its requests, except on a very busy machine. */
@@ -16,7 +17,7 @@ describe("RequestsInFlight", function () {
     const { page } = context;
     const ended: string[] = [];
     page.on("requestfailed", (request) => ended.push(request.url()));
-    const requests = new RequestsInFlight(page, clock);
+    const requests = new RequestsInFlight(page, systemClock);
     // The browser itself refuses this port, so the requests end without any work of this process.
     const html = `<script>
       const made = new Promise((resolve) => setTimeout(() => {
@@ -30,7 +31,23 @@ describe("RequestsInFlight", function () {
     // If the page starts its requests only after the block, their events are read as they arrive. Then this run
     // proves less.
     await page.evaluate("made");
-    await requests.quiet(0, { signal: AbortSignal.timeout(QUIET_MS_MAX), clock });
+    await requests.quiet(0, { signal: AbortSignal.timeout(QUIET_MS_MAX), clock: systemClock });
     expect(ended).to.have.length(20);
+  });
+
+  it("quiet() does not count a time in which the machine stood still", async () => {
+    let now = 0;
+    const waits: number[] = [];
+    const clock: Clock = {
+      ...systemClock,
+      monotonic: () => now,
+      async wait(ms) {
+        waits.push(ms);
+        now += waits.length === 1 ? ms + STOOD_STILL_MS : ms;
+      },
+    };
+    const requests = new RequestsInFlight(new EventEmitter() as never, clock);
+    await requests.quiet(0, { signal: new AbortController().signal, clock });
+    expect(waits).to.deep.equal([NETWORK_QUIET_MS, NETWORK_QUIET_MS]);
   });
 });

@@ -16,6 +16,12 @@ export const NETWORK_POLLING_MS = 5_000;
 export const NETWORK_QUIET_MS = 500;
 
 /**
+ * If a wait ends later than this, the machine stood still. The page could do nothing during that time, so it does not
+ * count as quiet.
+ */
+export const STOOD_STILL_MS = 1_000;
+
+/**
  * The end of streams and beacons is not waited for, because they may never end. WebSockets are not in this list,
  * because puppeteer does not report them as requests.
  */
@@ -77,9 +83,11 @@ export class RequestsInFlight {
       const pollingMs = fewSince + NETWORK_POLLING_MS - clock.monotonic();
       const changed = this.#changed.signal;
       const ms = Math.max(0, Math.min(NETWORK_QUIET_MS, pollingMs));
+      const beganAt = clock.monotonic();
       await clock.wait(ms, AbortSignal.any([changed, signal]));
       signal.throwIfAborted();
-      if (!changed.aborted) return;
+      const lateMs = clock.monotonic() - beganAt - ms;
+      if (!changed.aborted && lateMs < STOOD_STILL_MS) return;
     }
   }
 

@@ -90,7 +90,7 @@ describe("the world of a page", function () {
       <b id="far" style="position:absolute;top:4000px">far</b><script>
       const shown = [];
       const show = (text) => { shown.push(text); document.querySelector("p").textContent = shown.join(" "); };
-      go.onclick = () => setTimeout(() => { show("clicked"); document.body.append(Object.assign(document.createElement("i"), { id: "late", textContent: "late" })); }, 200);
+      go.onclick = () => setTimeout(() => { show("clicked"); document.body.append(Object.assign(document.createElement("i"), { id: "late", textContent: "late" })); }, 50);
       document.getElementById("name").onkeydown = ({ key }) => { if (key === "Enter") show(document.getElementById("name").value); };
       kind.onchange = () => show(kind.value);
       onscroll = () => { if (scrollY > 1000 && !shown.includes("scrolled")) show("scrolled"); };

@@ -138,9 +138,9 @@ describe("renderWorker", function () {
       const said: boolean[] = [];
       const setWaiting = (isWaiting: boolean) => {
         said.push(isWaiting);
-        // The page that waits for the network may first load for a while. The computing page never waits, so the test
-        // ends after eight reports.
-        if (isWaiting || said.length === 8) leaving.abort();
+        // The page that waits for the network may first load for a while, and on a busy machine it may respond late
+        // many times. The computing page never waits, so the test ends after eight reports.
+        if (isWaiting || (!expected && said.length === 8)) leaving.abort();
       };
       const parameters = PdfRequest.parse({ html: script });
       const task = taskContext({ setWaiting, signal: leaving.signal });
