@@ -7,7 +7,7 @@ import { type Checkout, type GitGateway, GitWorld, type TestRepo } from "../test
 const LATE_S = 2;
 
 describe("the git process that serves a fetch", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let world: GitWorld;
   let gateway: GitGateway;
   let repo: TestRepo;
