@@ -55,7 +55,7 @@ describe("repositories in the console", function () {
     folder = await mkdtemp(join(tmpdir(), "console-git-"));
   });
   after(async () => {
-    await rm(folder, { recursive: true, force: true });
+    if (folder) await rm(folder, { recursive: true, force: true });
     await world?.[Symbol.asyncDispose]();
   });
   afterEach(() => world.checkFaults());
