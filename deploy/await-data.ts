@@ -58,7 +58,7 @@ export async function awaitData(
 /** Waits until the first process with the role `actors` has stored the layout of the data. */
 async function awaitLayout(jetstream: JetStreamManager, signal: AbortSignal): Promise<DataLayout> {
   for (;;) {
-    const layout = await readLayout(jetstream);
+    const layout = await whenClusterIsReady(() => readLayout(jetstream));
     if (layout) return layout;
     await wait(POLL_MS, undefined, { signal });
   }

@@ -13,10 +13,13 @@ import { WebSocket } from "ws";
 import { RawCdp } from "../scripts/testing/raw-cdp.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
 import { SecuredNats } from "../scripts/testing/secured-nats.ts";
-import { until } from "../scripts/testing/until.ts";
+import { until as untilWithin } from "../scripts/testing/until.ts";
 import { WebSite } from "../scripts/testing/web-site.ts";
 
 const run = promisify(execFile);
+/** Time limit of each wait. On a busy machine, processes and browsers start slowly. */
+const WAIT_MS_MAX = 240_000;
+const until: typeof untilWithin = (what, look) => untilWithin(what, look, WAIT_MS_MAX);
 const ROLES = ["gateway", "actors", "browser"] as const;
 
 const APP = `
@@ -46,7 +49,7 @@ export default {
 `;
 
 describe("users of the bus, each with a process of its own", function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let folder: string;
   let nats: SecuredNats;
   let site: WebSite;

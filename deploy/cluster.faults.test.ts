@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Bus } from "../actors/runtime/bus/bus.ts";
+import { LEASE_TTL_MS } from "../schemas/limits.ts";
 import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
+import { longestLeaseMs } from "../scripts/testing/lease-lengths.ts";
 import { startCluster, type TestNatsCluster } from "../scripts/testing/nats-server.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
 import { standStill } from "../scripts/testing/stand-still.ts";
@@ -13,15 +15,22 @@ import { until } from "../scripts/testing/until.ts";
 const CLIENTS = 8;
 const STATE_STREAM = stateSubjects(stateBucket(0)).stream;
 /**
- * nats-server notices the loss of a leader after 4 to 9 s. An election takes as long again if two servers are
- * candidates at the same time. After it, hosts must take their leases again.
+ * Maximum time until hosts answer after every stream has a leader again: they may have to take their leases again, and
+ * the requests that were in progress are repeated.
  */
-const ELECTION_MS_MAX = 25_000;
-/** Maximum time until another host has taken over. The lease of a dead host expires after 2 s. */
+const ANSWER_MS_MAX = 15_000;
+/** Maximum time until another host has taken over. The usual lease of a dead host expires after 2 s. */
 const TAKEOVER_MS_MAX = 5_000;
+/**
+ * How many times the longest silence without a fault is added to these limits. This silence shows the present speed of
+ * the machine, and a takeover needs about as many requests in a row.
+ */
+const SILENCE_TIMES = 10;
+/** Limit of waits for servers and processes on a busy machine. */
+const WAIT_MS_MAX = 240_000;
 
 describe("cluster", function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let folder: string;
   let nats: TestNatsCluster;
   let bus: Bus;
@@ -84,32 +93,40 @@ describe("cluster", function () {
     const { cluster } = await bus.jetstream.streams.info(STATE_STREAM);
     const leader = nats.servers[Number(cluster?.leader?.at(-1))];
     if (!leader) throw new Error(`No server leads ${STATE_STREAM}`);
+    const streams = await replicatedStreams();
+    const undisturbed = await undisturbedMs();
+    const still = standStill();
     await leader.kill();
+    // nats-server notices the loss of a leader after 4 to 9 s. An election takes as long again if two servers are
+    // candidates at the same time, and longer on a busy machine.
+    const elected = electionMs(streams, cluster?.leader ?? "");
     await load.more(50);
-    expect((await pdf()).toString("latin1", 0, 500)).to.match(/^%PDF-/);
     const gap = load.takeGapMs();
+    const electedMs = await elected;
     print("state's leader killed: longest silence", gap);
-    expect(gap).to.be.below(ELECTION_MS_MAX);
+    print("streams without a leader for", electedMs);
+    expect(gap - still()).to.be.below(electedMs + ANSWER_MS_MAX + SILENCE_TIMES * undisturbed);
+    const isPrinted = async () => /^%PDF-/.test((await pdf()).toString("latin1", 0, 500));
+    await until("a PDF is printed", isPrinted, WAIT_MS_MAX);
     await leader.start();
-    await until("all replicas are current", async () => {
+    const isCurrent = async () => {
       const { cluster } = await bus.jetstream.streams.info(STATE_STREAM);
       return cluster?.replicas?.every(({ current, offline }) => current && !offline);
-    });
+    };
+    await until("all replicas are current", () => isCurrent().catch(() => false), WAIT_MS_MAX);
   });
 
   it("another process takes the shards of a killed process with actors", async () => {
-    await load.more(20);
-    load.takeGapMs();
-    // Measures the longest gap without a fault, because it depends on the present load of the machine.
-    await load.more(100);
-    const undisturbed = load.takeGapMs();
+    const undisturbed = await undisturbedMs();
     actors[0]?.signal("SIGKILL");
     const still = standStill();
+    // After slow renewals, a lease is longer than usual.
+    const longerMs = (await longestLeaseMs(bus)) - LEASE_TTL_MS;
     await load.more(200);
     const gap = load.takeGapMs();
     print("actors killed: longest silence", gap);
-    // A takeover needs several requests, so on a busy machine it is late by several times the duration of a request.
-    expect(gap - still()).to.be.below(TAKEOVER_MS_MAX + 10 * undisturbed);
+    const limit = TAKEOVER_MS_MAX + longerMs + SILENCE_TIMES * undisturbed;
+    expect(gap - still()).to.be.below(limit);
   });
 
   it("a second process with browsers joins and takes tasks", async () => {
@@ -126,7 +143,7 @@ describe("cluster", function () {
         const counts = await Promise.all(taken);
         return Math.min(...counts) > 0 && counts;
       },
-      60_000,
+      WAIT_MS_MAX,
     );
     console.log(`      tasks of each browser process: ${tasks.join(" and ")}`);
   });
@@ -145,7 +162,8 @@ describe("cluster", function () {
     );
     print("all stopped after", performance.now() - startedAt);
     // The child processes of a browser exit shortly after the browser.
-    await until("all have ended", async () => (await processesIn(folder)).length === 0);
+    const haveEnded = async () => (await processesIn(folder)).length === 0;
+    await until("all have ended", haveEnded, WAIT_MS_MAX);
   });
 
   function start(name: string, roles: string): Promise<RoleProcess> {
@@ -155,6 +173,34 @@ describe("cluster", function () {
       TRUNKLINE_REPLICAS: "3",
       TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
     });
+  }
+
+  /** Measures the longest silence without a fault, because it depends on the present load of the machine. */
+  async function undisturbedMs(): Promise<number> {
+    await load.more(20);
+    load.takeGapMs();
+    await load.more(100);
+    return load.takeGapMs();
+  }
+
+  async function replicatedStreams(): Promise<string[]> {
+    const infos = await Array.fromAsync(bus.jetstream.streams.list());
+    return infos.flatMap(({ config }) => (config.num_replicas > 1 ? [config.name] : []));
+  }
+
+  /** Returns the time until each of these streams has another leader than the killed server. */
+  async function electionMs(streams: readonly string[], killed: string): Promise<number> {
+    const startedAt = performance.now();
+    const leaderOf = async (stream: string) =>
+      (await bus.jetstream.streams.info(stream)).cluster?.leader;
+    const areLed = async () => {
+      // A stream without a leader does not answer.
+      const asked = streams.map((stream) => leaderOf(stream).catch(() => undefined));
+      const leaders = await Promise.all(asked);
+      return leaders.every((leader) => leader !== undefined && leader !== killed);
+    };
+    await until("every stream has a leader", areLed, WAIT_MS_MAX);
+    return performance.now() - startedAt;
   }
 
   async function get(path: string): Promise<{ result: unknown }> {

@@ -12,7 +12,7 @@ const { stream, epoch, lease } = stateSubjects(stateBucket(0));
 const NOTES = "$KV.state-0.note.";
 
 describe("data format", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let world: World;
   beforeEach(async () => {
     world = await startWorld();

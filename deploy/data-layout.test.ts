@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import { expect } from "chai";
 import {
   type DataLayout,
@@ -5,6 +6,7 @@ import {
   LAYOUT_SETTINGS,
   type WantedLayout,
 } from "../schemas/data-layout.ts";
+import { JETSTREAM_ANSWER_MS } from "../schemas/limits.ts";
 import { streamNames } from "../schemas/split-streams.ts";
 import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
 import { startWorld, type World } from "../scripts/testing/actor-world.ts";
@@ -13,7 +15,7 @@ import { dataFormatOf, readLayout, refuseNewerData } from "./data-format.ts";
 import { openData } from "./open-data.ts";
 
 describe("data layout", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let world: World;
   beforeEach(async () => {
     world = await startWorld();
@@ -27,7 +29,7 @@ describe("data layout", function () {
   const awaited = (wanted: WantedLayout) =>
     awaitData(world.bus.jetstream, {
       ...{ version: "0.1.0", readsState: false, wanted: wanted },
-      ...{ signal: AbortSignal.timeout(20_000), missing: () => {} },
+      ...{ signal: AbortSignal.timeout(120_000), missing: () => {} },
     });
   const refusalOf = (opening: Promise<unknown>) =>
     opening.then(
@@ -44,6 +46,23 @@ describe("data layout", function () {
       expect(await awaited({})).to.deep.equal(layout);
     });
   }
+
+  it("awaitData() goes on waiting for the layout after the bus stood still", async () => {
+    const { nats, bus } = world;
+    if (!nats) throw new Error("The world has no server of its own");
+    const asked = Promise.withResolvers<void>();
+    bus.connection.subscribe("$JS.API.DIRECT.GET.>", { callback: () => asked.resolve() });
+    await bus.connection.flush();
+    const waiting = awaited({});
+    waiting.catch(() => {}); // It is awaited below.
+    await asked.promise;
+    process.kill(nats.pid, "SIGSTOP");
+    await wait(JETSTREAM_ANSWER_MS + 1_000);
+    process.kill(nats.pid, "SIGCONT");
+    const layout = { ...FIRST_LAYOUT, shards: 8 };
+    expect(await open({ shards: 8 })).to.deep.equal(layout);
+    expect(await waiting).to.deep.equal(layout);
+  });
 
   it("openData() and awaitData() refuse other numbers than the stored ones", async () => {
     await open({ shards: 512, stateStreams: 2 });

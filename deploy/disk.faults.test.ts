@@ -16,10 +16,13 @@ import { until } from "../scripts/testing/until.ts";
 
 const run = promisify(execFile);
 const MB = 1024 ** 2;
-const RECOVERY_MS_MAX = 60_000;
+/** Limit of each wait for a state of the instance, on a busy machine too. */
+const WAIT_MS_MAX = 120_000;
+/** What an instance may need to exit beyond its shutdown time: its nats-server ends too, on a busy machine slowly. */
+const EXIT_MS_MAX = 15_000;
 
 describe("a full disk", function () {
-  this.timeout(300_000);
+  this.timeout(600_000);
   let folder: string;
   let volume: string;
   let instance: RoleProcess;
@@ -53,25 +56,28 @@ describe("a full disk", function () {
     await rm(join(volume, "git/repos"), { recursive: true });
     await fill();
 
-    const health = await until("it names the disk", async () => {
+    const namesDisk = async () => {
       const answer = await ask("/healthz", {}, "");
       return answer.status === 503 && /disk of TRUNKLINE_DATA/.test(answer.text) && answer;
-    });
+    };
+    const health = await until("it names the disk", namesDisk, WAIT_MS_MAX);
     expect(health.text).to.match(/\d+ MB left, \d+ MB needed/);
     const left = Number(/^trunkline_disk_free_bytes (\d+)$/m.exec(await instance.metrics())?.[1]);
     expect(left).to.be.below(96 * MB);
-    const refused = await until("writes are refused", async () => {
+    const isRefused = async () => {
       const answer = await ask("/artifacts/namespaces/default/repos", post({ name: "third" }));
       return answer.status === 507 && answer;
-    });
+    };
+    const refused = await until("writes are refused", isRefused, WAIT_MS_MAX);
     expect(refused.text).to.include("the disk of this instance is full");
     const pushed = await push("second", MB).catch((error) => String(error.stderr));
     expect(pushed).to.include("507");
 
-    await until("what is not cached is read", async () => {
+    const isRead = async () => {
       const { status } = await ask("/artifacts/namespaces/default/repos/first/log");
       return status === 200;
-    });
+    };
+    await until("what is not cached is read", isRead, WAIT_MS_MAX);
     await run("git", ["clone", "-q", remote, join(folder, "clone")], { env: gitEnv("second") });
     const deleted = await ask("/artifacts/namespaces/default/repos/first", { method: "DELETE" });
     expect(deleted.status, deleted.text).to.be.within(200, 299);
@@ -81,7 +87,7 @@ describe("a full disk", function () {
     await until(
       "it is well",
       async () => (await ask("/healthz", {}, "")).status === 200,
-      RECOVERY_MS_MAX,
+      WAIT_MS_MAX,
     );
     await makeRepo("fourth");
     await push("second", MB);
@@ -90,13 +96,14 @@ describe("a full disk", function () {
 
   it("SIGTERM ends the platform within the shutdown time", async () => {
     await fill();
-    await until("it names the disk", async () => (await ask("/healthz", {}, "")).status === 503);
+    const namesDisk = async () => (await ask("/healthz", {}, "")).status === 503;
+    await until("it names the disk", namesDisk, WAIT_MS_MAX);
     const startedAt = performance.now();
     instance.signal("SIGTERM");
     expect(await instance.exit()).to.not.equal(null);
     const took = performance.now() - startedAt;
     console.log(`      ended after ${Math.round(took)} ms`);
-    expect(took).to.be.below((SHUTDOWN_SECONDS + 5) * 1_000);
+    expect(took).to.be.below(SHUTDOWN_SECONDS * 1_000 + EXIT_MS_MAX);
   });
 
   it("starts on the full disk, and serves the stored data", async () => {
@@ -111,7 +118,7 @@ describe("a full disk", function () {
         );
         return status === 200;
       },
-      RECOVERY_MS_MAX,
+      WAIT_MS_MAX,
     );
     instance.signal("SIGTERM");
     await instance.exit();

@@ -27,7 +27,7 @@ import {
  * CLUSTER_READY_MS is the maximum time for which a start waits for the servers of a cluster that starts at the same
  * time. CLUSTER_RETRY_MS is the pause between two attempts.
  */
-const CLUSTER_READY_MS = 60_000;
+export const CLUSTER_READY_MS = 60_000;
 const CLUSTER_RETRY_MS = 250;
 const STREAM_EXISTS = 10058;
 /** The server's error code for insufficient storage. */

@@ -87,6 +87,8 @@ export interface GatewayContext {
   socketRoutes?: readonly SocketRoute[];
   /** Aborts a start that waits for actors. */
   signal?: AbortSignal;
+  /** Returns the time of day. Default: this machine's. */
+  now?: () => number;
   timeouts?: { headersMs: number; requestMs: number };
 }
 
@@ -143,7 +145,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     counts,
     missing: () => [...missing(), ...(started ? [] : ["the first account"])],
     isStopping: () => isLeaving,
-    now: () => Date.now(),
+    now: context.now ?? (() => Date.now()),
     stopping: leaving.signal,
   };
   // Clients and the code of apps use the same route table, so that they share its limits.

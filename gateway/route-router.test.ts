@@ -67,7 +67,8 @@ const OF_PERSONS = [
 ];
 const driven = routes.filter(({ id }) => !OF_PERSONS.includes(id));
 
-describe("every route", () => {
+describe("every route", function () {
+  this.timeout(300_000);
   for (const route of driven) {
     it(`${route.id}() gives every answer that its declaration implies, and no other`, async () => {
       const { failure, through } = failing();

@@ -25,6 +25,17 @@ export async function freePort(preferred?: number): Promise<number> {
   throw new Error(`Cannot find a free port: ${TRIES_MAX} of ${PORT_MIN} to ${PORT_MAX} are in use`);
 }
 
+/** Returns the first of `count` consecutive ports that are free, and reserves all of them. */
+export async function freePorts(count: number): Promise<number> {
+  for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
+    const first = randomInt(PORT_MIN, PORT_MAX - count);
+    let free = 0;
+    while (free < count && (await isClaimed(first + free)) && (await isFree(first + free))) free++;
+    if (free === count) return first;
+  }
+  throw new Error(`Cannot find ${count} free ports from ${PORT_MIN} to ${PORT_MAX}`);
+}
+
 /**
  * Reserves a port until this process ends, so that no other process that uses this function chooses it before the
  * server listens. Does so by binding the same port number for UDP, which nothing here uses. Returns false if the port

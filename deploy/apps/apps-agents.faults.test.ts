@@ -25,10 +25,11 @@ describe("agents by REST", function () {
     const path = "/apps/diary/agents/Notes/a";
     const asked = await platform.rest("POST", `${path}/query`, { sql: ENDLESS });
     expect(asked.status, JSON.stringify(asked.body)).to.be.within(400, 599);
-    await until("it answers again", async () => {
+    const isBack = async () => {
       const { status, text } = await platform.ask("diary", "/agents/notes/a");
       return status === 200 && Number(text) >= 2;
-    });
+    };
+    await until("it answers again", isBack, 120_000);
     const shown = await platform.rest("GET", path);
     expect(shown.body.result.state.n).to.be.at.least(2);
   });

@@ -16,7 +16,7 @@ export default {
 `;
 
 describe("bodies of requests to apps", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
 
   it("are no longer counted while their responses continue", async () => {
     await using platform = await AppPlatform.start();

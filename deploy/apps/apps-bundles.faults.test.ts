@@ -3,7 +3,7 @@ import { APP_VERSIONS_MAX } from "../../schemas/apps/limits.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 
 describe("the upkeep of apps", function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
 
   it("keeps a bundle that is deployed again while its old version is deleted", async () => {
     await using platform = await AppPlatform.start();

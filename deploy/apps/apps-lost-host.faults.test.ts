@@ -16,7 +16,7 @@ export default {
 `;
 
 describe("requests to an app whose host is killed", function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let scene: AppScene;
   let outside: Server;
   const asked: { what: string; response: ServerResponse }[] = [];
@@ -50,23 +50,23 @@ describe("requests to an app whose host is killed", function () {
 
   it("are not repeated if that could have two effects: the answer says so instead", async () => {
     const told = scene.platform.ask("asking", "/pay", { method: "POST", body: "1" });
-    await until("it is under way", () => seen("POST /pay").length === 1, 30_000);
+    await until("it is under way", () => seen("POST /pay").length === 1, 120_000);
     await loseHost();
     const { status, text } = await told;
     expect([status, JSON.parse(text).errors[0].code]).to.deep.equal([502, 11003]);
     expect(seen("POST /pay")).to.have.length(1);
     // A new request with the same body is a separate request, so it is executed.
     const again = scene.platform.ask("asking", "/pay", { method: "POST", body: "1" });
-    await until("it is run", () => seen("POST /pay").length === 2, 30_000);
+    await until("it is run", () => seen("POST /pay").length === 2, 120_000);
     seen("POST /pay")[1]?.response.end("paid");
     expect((await again).text).to.equal("paid");
   });
 
   it("are repeated if that cannot have two effects", async () => {
     const told = scene.platform.ask("asking", "/look");
-    await until("it is under way", () => seen("GET /look").length === 1, 30_000);
+    await until("it is under way", () => seen("GET /look").length === 1, 120_000);
     await loseHost();
-    await until("it is under way again", () => seen("GET /look").length === 2, 30_000);
+    await until("it is under way again", () => seen("GET /look").length === 2, 120_000);
     seen("GET /look")[1]?.response.end("seen");
     expect(await told).to.include({ status: 200, text: "seen" });
   });
@@ -76,7 +76,7 @@ describe("requests to an app whose host is killed", function () {
     if (host) await scene.killHost(host);
     const told = scene.platform.ask("asking", "/late", { method: "POST", body: "1" });
     await scene.addHost();
-    await until("it is under way", () => seen("POST /late").length === 1, 30_000);
+    await until("it is under way", () => seen("POST /late").length === 1, 120_000);
     seen("POST /late")[0]?.response.end("done");
     expect(await told).to.include({ status: 200, text: "done" });
     expect(seen("POST /late")).to.have.length(1);

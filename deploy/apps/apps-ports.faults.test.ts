@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { WebSocket } from "ws";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePort, freePorts } from "../../scripts/free-port.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { RoleProcess } from "../../scripts/testing/role-process.ts";
 import { until } from "../../scripts/testing/until.ts";
@@ -27,7 +27,7 @@ export default {
 const AGENTS = { agents: [{ binding: "Room", class_name: "Room" }] };
 
 describe("ports of apps on a single machine", function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let platform: AppPlatform;
   let instance: RoleProcess;
   let ports: { first: number; last: number };
@@ -37,7 +37,8 @@ describe("ports of apps on a single machine", function () {
 
   before(async () => {
     port = await freePort();
-    const first = await freePort();
+    // The last test takes the three ports after these.
+    const first = await freePorts(6);
     ports = { first, last: first + 2 };
     folder = await mkdtemp(join(tmpdir(), "trunkline-ports-"));
     await chmod(folder, 0o755);

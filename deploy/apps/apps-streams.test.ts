@@ -15,14 +15,16 @@ export class Teller extends Agent {
   initialState = { left: 0 };
   told = [];
   wake = () => {};
+  goOn = () => {};
   slow = 0;
   async onRequest(request) {
     const { pathname, searchParams } = new URL(request.url);
     if (pathname.endsWith("/left")) return Response.json(this.state.left);
     if (pathname.endsWith("/slow-ones")) return Response.json(this.slow);
+    if (pathname.endsWith("/go-on")) { this.goOn(); return Response.json(true); }
     if (pathname.endsWith("/slow")) {
       this.slow += 1;
-      await new Promise((resolve) => setTimeout(resolve, 2_000));
+      await new Promise((resolve) => { this.goOn = resolve; });
     }
     // Reads the body, because the process keeps an unread body until the end of the body's request.
     if (pathname.endsWith("/takes")) await request.arrayBuffer();
@@ -52,7 +54,7 @@ export default {
 `;
 
 describe("streaming responses of apps", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   let platform: AppPlatform;
   let url: string;
   let agents = 0;
@@ -124,6 +126,7 @@ describe("streaming responses of apps", function () {
     await until("it is under way", async () => (await told("slow-ones")) === 1);
     leaving.abort();
     expect(await answer).to.equal("This operation was aborted");
+    await told("go-on");
     await until("it knows", async () => (await told("left")) === 1);
   });
 

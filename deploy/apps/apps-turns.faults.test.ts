@@ -20,7 +20,7 @@ const STOP_MS_MAX = 2 * LEASE_TTL_MS;
 const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
 
 describe("turns of agents under faults of a cluster", function () {
-  this.timeout(900_000);
+  this.timeout(1_800_000);
   before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
 
   it("each event has one turn and is sent on by one, whatever is lost", async () => {

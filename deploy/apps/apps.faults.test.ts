@@ -26,7 +26,7 @@ const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
 
 describe("apps under faults", function () {
   // On a busy machine, the start alone takes a minute.
-  this.timeout(600_000);
+  this.timeout(1_800_000);
   before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
 
   it("an app's process, a host, a gateway and the bus are killed in a storm of webhooks", async () => {

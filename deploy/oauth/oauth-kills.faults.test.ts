@@ -5,7 +5,7 @@ import { FLOW_STEPS, OAuthFlow } from "../../scripts/testing/oauth-flow.ts";
 import { OAuthNodes } from "../../scripts/testing/oauth-nodes.ts";
 
 describe("OAuth where nodes die", function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let nodes: OAuthNodes;
   let client: TestClient;
   let people = 0;

@@ -16,7 +16,7 @@ import { until } from "../../scripts/testing/until.ts";
 const run = promisify(execFile);
 
 describe("metrics of a running platform", function () {
-  this.timeout(240_000);
+  this.timeout(600_000);
   let platform: AppPlatform;
   before(async () => {
     platform = await AppPlatform.start({ TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8" });
@@ -32,7 +32,7 @@ describe("metrics of a running platform", function () {
         const lines = (await scrape()).split("\n").filter((one) => one.startsWith(series));
         return lines.reduce((sum, line) => sum + Number(line.split(" ")[1]), 0) >= least;
       },
-      60_000,
+      240_000,
     );
 
   it("follow Prometheus's conventions", async function () {
@@ -109,6 +109,6 @@ describe("metrics of a running platform", function () {
     await counts('trunkline_app_turns_total{outcome="done"}');
     await counts("trunkline_app_turn_seconds_count");
     watcher.socket.close();
-    await until("its end", async () => /^trunkline_sockets 0$/m.test(await scrape()));
+    await until("its end", async () => /^trunkline_sockets 0$/m.test(await scrape()), 240_000);
   });
 });

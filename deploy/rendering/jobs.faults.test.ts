@@ -67,7 +67,7 @@ describe("rendering jobs under faults", function () {
     }
     await clock.wait(scene.random.integer(0, 1_500));
     await scene.killBus(scene.random.integer(0, LEASE_TTL_MS + 500));
-    const cancelled = await start("cancelled", 60_000);
+    const cancelled = await start("cancelled", 120_000);
     await until("it runs", async () => (await jobOf(cancelled)).status === "running", JOBS_MS_MAX);
     await patiently(`/${cancelled}`, "DELETE");
     await scene.killAll();

@@ -16,6 +16,9 @@ import { until } from "../../scripts/testing/until.ts";
  */
 const SLOW = { html: "<h1>Hello</h1>", waitForTimeout: 5_000 };
 
+/** Limit of each wait, on a busy machine too. */
+const WAIT_MS_MAX = 120_000;
+
 interface Span {
   traceId: string;
   spanId: string;
@@ -24,7 +27,7 @@ interface Span {
 }
 
 describe("PDFs in progress", function () {
-  this.timeout(240_000);
+  this.timeout(600_000);
   let folder: string;
   let instance: RoleProcess;
   let nats: Awaited<ReturnType<typeof startNats>>;
@@ -66,7 +69,8 @@ describe("PDFs in progress", function () {
     expect(killed).to.be.above(0);
     expect(await Promise.all(pdfs)).to.deep.equal(Array(4).fill("200 %PDF-"));
     expect(instance.lines.join("\n")).to.include("task failed, will be tried again");
-    await until("the time of each is counted", async () => (await used()) === 4);
+    const isCounted = async () => (await used()) === 4;
+    await until("the time of each is counted", isCounted, WAIT_MS_MAX);
   });
 
   it("are printed before a stop ends", async () => {
@@ -83,14 +87,14 @@ describe("PDFs in progress", function () {
     expect(await Promise.all(pdfs)).to.deep.equal(["200 %PDF-"]);
     const named = (wanted: string) =>
       spans.find((span) => span.traceId === traceId && span.name === wanted);
-    const told = await until("the last", () => named("account browserUsed"), 30_000);
-    const task = await until("the task", () => named("render pdf"), 30_000);
+    const told = await until("the last", () => named("account browserUsed"), WAIT_MS_MAX);
+    const task = await until("the task", () => named("render pdf"), WAIT_MS_MAX);
     const request = await until(
       "the request",
       () => named("POST /accounts/{account_id}/browser-rendering/pdf"),
-      30_000,
+      WAIT_MS_MAX,
     );
-    const admitted = await until("the call", () => named("account admitRendering"), 30_000);
+    const admitted = await until("the call", () => named("account admitRendering"), WAIT_MS_MAX);
     expect(told.parentSpanId).to.equal(task.spanId);
     expect(task.parentSpanId).to.equal(request.spanId);
     expect(admitted.parentSpanId).to.equal(request.spanId);
@@ -121,10 +125,8 @@ describe("PDFs in progress", function () {
     const pdfs = Array.from({ length: count }, one);
     const inUse = async () =>
       Number(/^trunkline_browser_contexts_in_use (\d+)$/m.exec(await instance.metrics())?.[1]);
-    return {
-      pdfs,
-      begun: () => until("a browser is at them", async () => (await inUse()) >= Math.min(count, 2)),
-    };
+    const isAtThem = async () => (await inUse()) >= Math.min(count, 2);
+    return { pdfs, begun: () => until("a browser is at them", isAtThem, WAIT_MS_MAX) };
   }
 
   async function killBrowsers(): Promise<number> {

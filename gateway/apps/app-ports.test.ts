@@ -4,7 +4,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { appPortsActor } from "../../actors/apps/app-ports/app-ports.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { freePort } from "../../scripts/free-port.ts";
+import { freePorts } from "../../scripts/free-port.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { AppPorts } from "./app-ports.ts";
 
@@ -18,7 +18,7 @@ describe("app-ports", () => {
   let others: Server[];
   let range: { first: number; last: number };
   beforeEach(async () => {
-    const first = await freePort();
+    const first = await freePorts(2);
     range = { first, last: first + 1 };
     actors = memoryActors({ actors: [appPortsActor] });
     [ports, others] = [[], []];

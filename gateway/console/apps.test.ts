@@ -44,7 +44,7 @@ const ENTITY = "acme/tools";
 const AGENT = "acme-tools";
 
 describe("apps, agents and webhooks in the console", function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let world: ConsoleWorld;
   before(async () => {
     world = await ConsoleWorld.start();

@@ -20,7 +20,7 @@ ${HOSTILE_TEXTS.map((text) => `<p>${escaped(text)}</p><pre>${escaped(text)}</pre
 </main>`;
 
 describe("crawls in the console", function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let world: ConsoleWorld;
   let site: Server;
   let origin: string;

@@ -6,7 +6,7 @@ import { HOSTILE_TEXTS } from "./testing/hostile-texts.ts";
 const SLOW_MS = 3_000;
 
 describe("rendering in the console", function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let world: ConsoleWorld;
   before(async () => {
     world = await ConsoleWorld.start();
@@ -94,7 +94,7 @@ describe("rendering in the console", function () {
     expect(await world.page.evaluate("window.saved.slice(0, 5).text()")).to.equal("%PDF-");
     await world.follow("Playground");
     await world.choose("JSON", "radio");
-    await world.fill("Body", JSON.stringify({ html: "x", waitForTimeout: 60_000 }));
+    await world.fill("Body", JSON.stringify({ html: "x", waitForTimeout: 120_000 }));
     await world.choose("Run as a job");
     await world.press("Render");
     await world.says("running");

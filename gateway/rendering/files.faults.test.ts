@@ -7,7 +7,7 @@ const HEAD = '--b\r\nContent-Disposition: form-data; name="files"; filename="ind
 const TAIL = "\r\n--b--\r\n";
 
 describe("large and hostile forms", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   let gateway: TestGateway;
   beforeEach(async () => {
     gateway = await testGateway();

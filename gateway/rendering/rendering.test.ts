@@ -418,7 +418,7 @@ describe("routes of rendering", () => {
   });
 
   it("renderPdf() reads a body of the limit and refuses one byte more", async function () {
-    this.timeout(20_000);
+    this.timeout(120_000);
     const sized = (bytes: number) => `{"html":"x"${" ".repeat(bytes - 12)}}`;
     const headers = { "Content-Type": "application/json" };
     const ask = (body: string) => gateway.ask(pdf, { method: "POST", body, headers });

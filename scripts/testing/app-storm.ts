@@ -14,7 +14,7 @@ export const STORM_SECRET = "secret of the storm";
 const AGENTS = 6;
 const SENDERS_OF_EACH = 2;
 /** Maximum time until sockets show a state. Sockets receive updates last, and a process may have to start first. */
-const SHOWN_MS_MAX = 90_000;
+const SHOWN_MS_MAX = 240_000;
 const AGAIN_MS = 50;
 
 /**

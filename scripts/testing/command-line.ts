@@ -3,7 +3,8 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 
 const MAIN = join(import.meta.dirname, "../trunkline.ts");
-const COMMAND_MS_MAX = 60_000;
+/** Ends a command that hangs. A command that waits for a cluster may take minutes on a busy machine. */
+const COMMAND_MS_MAX = 400_000;
 
 export interface CommandEnd {
   code: number;

@@ -10,9 +10,9 @@ const USER_AGENT = "VendorBrowserRenderingCrawler/1.0";
  * Maximum time until a job knows the outcome of a page. The page's body must arrive, be stored and be reported, on a
  * busy machine too.
  */
-const REPORT_MS_MAX = 10_000;
+const REPORT_MS_MAX = 30_000;
 /** Maximum time after a cut connection until the worker's task may be given to another worker. */
-const TAKEN_MS_MAX = TASK_ACK_WAIT_MS + 10_000;
+const TAKEN_MS_MAX = TASK_ACK_WAIT_MS + 30_000;
 /**
  * Maximum number of pages that one worker can have in flight when it dies. Hosts without a crawl delay have several
  * turns at the same time.

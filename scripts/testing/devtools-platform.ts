@@ -58,8 +58,8 @@ export class DevtoolsPlatform implements AsyncDisposable {
     return { status: response.status, body: await response.json() };
   }
 
-  /** Begins a session, and returns its id. */
-  async begin(query = ""): Promise<string> {
+  /** Begins a session, and returns its id. By default it stays without a client for as long as a session can. */
+  async begin(query = "?keep_alive=600000"): Promise<string> {
     const { status, body } = await this.ask("POST", `/browser${query}`);
     if (status !== 200) throw new Error(`Cannot begin session: ${JSON.stringify(body)}`);
     return body.sessionId;

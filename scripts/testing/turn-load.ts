@@ -17,7 +17,7 @@ const AGENTS = 6;
 const PAUSE_MS_MAX = 30;
 const AGAIN_MS = 50;
 /** Maximum time until the last events have reached their agents. */
-const SETTLED_MS_MAX = 120_000;
+const SETTLED_MS_MAX = 240_000;
 
 /** Each turn stores its event with a new token. Its queue then posts the event and the token to the test. */
 const CODE = `

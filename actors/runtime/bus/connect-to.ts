@@ -4,7 +4,7 @@ import { BUS_CONNECT_MS } from "../../../schemas/limits.ts";
 import { inboxesOf } from "../../../schemas/subjects.ts";
 import { readBusAddress } from "./bus-address.ts";
 import { busAuthenticator } from "./bus-key.ts";
-import { type BusTls, connectProblem, tlsOptions } from "./bus-tls.ts";
+import { type BusTls, connectProblem, isLateLogin, tlsOptions } from "./bus-tls.ts";
 
 export interface ConnectOptions {
   /** The URLs of all servers, separated by commas; they may hold user and password. */
@@ -20,8 +20,25 @@ export interface ConnectOptions {
   name: string;
 }
 
+/**
+ * Attempts of a login that reaches the server too late. The server waits about 2 s for it, and a busy machine may stop
+ * a process for longer.
+ */
+const LATE_LOGINS_MAX = 5;
+
 /** Connects to the bus. Rejects with one line that names the servers but no password. */
 export async function connectTo(login: ConnectOptions): Promise<NatsConnection> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await connectOnce(login);
+    } catch (error) {
+      const isLate = error instanceof Error && isLateLogin(error.cause);
+      if (!isLate || tries >= LATE_LOGINS_MAX) throw error;
+    }
+  }
+}
+
+async function connectOnce(login: ConnectOptions): Promise<NatsConnection> {
   const { servers, ...password } = readBusAddress(login.url);
   const tls = tlsOptions(login.tls, servers);
   const connection = await connect({

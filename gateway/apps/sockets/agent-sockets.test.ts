@@ -122,7 +122,7 @@ async function world() {
 }
 
 describe("AgentSockets", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
 
   it("asks whether clients are there, and ends those that say nothing twice", async () => {
     await using w = await world();

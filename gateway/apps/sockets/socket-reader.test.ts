@@ -20,7 +20,7 @@ interface Accepted {
 }
 
 describe("SocketReader", function () {
-  this.timeout(30_000);
+  this.timeout(300_000);
   let server: Server;
   let router: SocketRouter;
   let accepted: Accepted[];

@@ -44,7 +44,7 @@ const DIFFERING = `async (pictures) => {
 }`;
 
 describe("pages in Chromium", function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let world: OAuthWorld;
   let browser: Browser;
   let page: Page;

@@ -32,7 +32,8 @@ const complete = {
   client_uri: "https://bot.example.com/",
 };
 
-describe("routes of OAuth clients", () => {
+describe("routes of OAuth clients", function () {
+  this.timeout(300_000);
   let gateway: TestGateway;
   let server: DnsServer;
   let clients: string;

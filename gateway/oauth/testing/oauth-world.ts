@@ -78,11 +78,14 @@ export async function oauthWorld({
   gateways = 1,
   config = {},
   hear = (live) => live,
+  nowOf = () => Date.now,
 }: {
   gateways?: number;
   config?: Partial<GatewayConfig>;
   /** Wraps the live updates of a gateway, so that a test can drop some of them. */
   hear?: (live: LiveUpdates, gateway: number) => LiveUpdates;
+  /** Returns the clock of a gateway. */
+  nowOf?: (gateway: number) => () => number;
 } = {}): Promise<OAuthWorld> {
   const bus = await busActors({ actors: OAUTH_ACTORS });
   const dataDir = await mkdtemp(join(tmpdir(), "oauth-"));
@@ -109,6 +112,7 @@ export async function oauthWorld({
         live: hear(new BusLiveUpdates(own), index),
         config: { ...testConfig, dataDir, port, publicUrl, ...config },
         logger,
+        now: nowOf(index),
       }),
     );
     urls.push(`http://127.0.0.1:${port}`);

@@ -12,7 +12,8 @@ import { RawCdp } from "../../../scripts/testing/raw-cdp.ts";
 
 const SECRET = "secret-of-this-machine";
 
-describe("DevTools session against raw commands", () => {
+describe("DevTools session against raw commands", function () {
+  this.timeout(300_000);
   let platform: DevtoolsPlatform;
   let folder: string;
   let file: string;
@@ -23,8 +24,7 @@ describe("DevTools session against raw commands", () => {
   let hits: string[];
   let port: number;
 
-  before(async function () {
-    this.timeout(180_000);
+  before(async () => {
     platform = await DevtoolsPlatform.start();
     folder = join(tmpdir(), `trunkline-attack-${process.pid}`);
     await mkdir(folder, { mode: 0o777 });
@@ -42,8 +42,7 @@ describe("DevTools session against raw commands", () => {
     service.close();
     await rm(folder, { recursive: true, force: true });
   });
-  beforeEach(async function () {
-    this.timeout(60_000);
+  beforeEach(async () => {
     hits = [];
     id = await platform.begin();
     cdp = await RawCdp.open(platform.socket(`/browser/${id}`));
@@ -60,8 +59,7 @@ describe("DevTools session against raw commands", () => {
   const textOf = (sessionId: string) =>
     cdp.evaluate("document.documentElement.outerHTML", sessionId);
 
-  it("opens no page of the machine or the browser", async function () {
-    this.timeout(60_000);
+  it("opens no page of the machine or the browser", async () => {
     const { sessionId } = await cdp.openPage();
     const addresses = [
       ...[`file://${file}`, `FILE:${file}`, ` fi\nle://${file}`, `view-source:file://${file}`],
@@ -86,8 +84,7 @@ describe("DevTools session against raw commands", () => {
     }
   });
 
-  it("reads no file by a page's script, an intercepted request or a redirect", async function () {
-    this.timeout(60_000);
+  it("reads no file by a page's script, an intercepted request or a redirect", async () => {
     const { sessionId } = await cdp.openPage();
     await cdp.show(sessionId);
     const { frameTree } = await cdp.call("Page.getFrameTree", {}, sessionId);
@@ -130,8 +127,7 @@ describe("DevTools session against raw commands", () => {
     expect(await textOf(sessionId)).not.to.contain(SECRET);
   });
 
-  it("gives no file to a page, and stores none of it", async function () {
-    this.timeout(60_000);
+  it("gives no file to a page, and stores none of it", async () => {
     const { sessionId } = await cdp.openPage();
     await cdp.show(sessionId, { html: "<input type=file ondragover='event.preventDefault()'>" });
     // By an object: ids of nodes end whenever the browser updates the document.
@@ -162,8 +158,7 @@ describe("DevTools session against raw commands", () => {
     expect(await readdir(downloads)).to.deep.equal([]);
   });
 
-  it("reaches no address of the machine's network", async function () {
-    this.timeout(120_000);
+  it("reaches no address of the machine's network", async () => {
     const udp = createSocket("udp4").bind(0, "127.0.0.1");
     await once(udp, "listening");
     let packets = 0;
@@ -245,8 +240,7 @@ describe("DevTools session against raw commands", () => {
     await refused("Tracing.start", { perfettoConfig: "AAAA" });
   });
 
-  it("sees no other session, and takes no id of one", async function () {
-    this.timeout(60_000);
+  it("sees no other session, and takes no id of one", async () => {
     const other = await platform.begin();
     const theirs = await RawCdp.open(platform.socket(`/browser/${other}`));
     const { targetId, sessionId } = await theirs.openPage();
@@ -292,8 +286,7 @@ describe("DevTools session against raw commands", () => {
     expect(nul.error).not.to.equal(undefined);
   });
 
-  it("takes a message of DEVTOOLS_MESSAGE_BYTES_MAX, and ends the client that sends a larger one", async function () {
-    this.timeout(60_000);
+  it("takes a message of DEVTOOLS_MESSAGE_BYTES_MAX, and ends the client that sends a larger one", async () => {
     const command = (bytes: number) => {
       const frame = '{"id":902,"method":"Browser.getVersion","params":{"a":""}}';
       return frame.replace('""', `"${"x".repeat(bytes - frame.length)}"`);

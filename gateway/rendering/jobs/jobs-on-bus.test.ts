@@ -31,12 +31,15 @@ import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
 import { pageTexts } from "../../../scripts/testing/pdf-file.ts";
 import { guard, openPool, renderParts } from "../../../scripts/testing/printer.ts";
 import { storedTexts } from "../../../scripts/testing/stored-texts.ts";
-import { until } from "../../../scripts/testing/until.ts";
+import { until as untilWithin } from "../../../scripts/testing/until.ts";
 import { WebSite } from "../../../scripts/testing/web-site.ts";
 import { type RunningGateway, startGateway } from "../../main.ts";
 import { testConfig } from "../../testing/test-gateway.ts";
 
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+/** Limit of each wait: on a busy machine, a browser takes long to start and to print. */
+const WAIT_MS_MAX = 120_000;
+const until: typeof untilWithin = (what, look) => untilWithin(what, look, WAIT_MS_MAX);
 const ACTORS = [
   ...[accountActor, apiTokenActor, endpointBreakerActor, installationActor],
   ...[outgoingWebhookActor, renderJobsActor, requestLimitActor, userActor],
@@ -48,7 +51,7 @@ interface Got {
 }
 
 describe("rendering jobs on the bus", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let pool: BrowserPool;
   let bus: BusActors;
   let gateway: RunningGateway;
@@ -233,6 +236,7 @@ describe("rendering jobs on the bus", function () {
       authenticate: { username: "user", password: planted[1] },
       setExtraHTTPHeaders: { "X-Opens": planted[2] },
       addScriptTag: [{ content: `"${planted[3]}"` }],
+      gotoOptions: { timeout: 60_000 },
       webhook: webhook(),
     });
     const { cookie, "x-opens": header } = await received.promise;

@@ -48,6 +48,7 @@ describe("a git cache that is emptied while a gateway runs", function () {
     const random = new SeededRandom(seed);
     const repo = await world.repo();
     const branches = Array.from({ length: WRITERS }, (_, at) => `b${at}`);
+    const first = await Promise.all(branches.map((branch) => commit(repo, branch, "first")));
     let isOver = false;
     let [wiped, ended] = [0, 0];
     const wiping = (async () => {
@@ -72,8 +73,8 @@ describe("a git cache that is emptied while a gateway runs", function () {
         ended += 1;
       }
     };
-    const written = branches.map(async (branch) => {
-      let last = await commit(repo, branch, "first");
+    const written = branches.map(async (branch, at) => {
+      let last = first[at];
       for (let number = 0; number < COMMITS; number++) {
         last = (await unlessEmptied(commit(repo, branch, `${branch} ${number}`))) ?? last;
         const shown = await unlessEmptied(log(repo, branch));

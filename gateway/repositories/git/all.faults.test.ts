@@ -43,7 +43,7 @@ interface Known {
 }
 
 describe("git under all faults at once", function () {
-  this.timeout(600_000);
+  this.timeout(1_800_000);
   let world: GitWorld;
   let random: SeededRandom;
   let nodes: GitNode[] = [];

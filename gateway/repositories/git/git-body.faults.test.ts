@@ -11,7 +11,7 @@ import { gitBody } from "./git-body.ts";
 const SURE_MS = 3_000;
 
 describe("gitBody()", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
 
   /** Returns the result of reading one request body: its bytes, or the code of the refusal. */
   async function read(

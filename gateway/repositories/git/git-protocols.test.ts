@@ -10,7 +10,7 @@ import {
 } from "../testing/git-world.ts";
 
 describe("git over HTTP, by each version of its protocol", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {

@@ -12,7 +12,7 @@ const HOST = join(import.meta.dirname, "../testing/git-host-main.ts");
 const STEPS = ["before-store", "after-store", "before-swap", "during-swap", "after-swap", "any"];
 
 describe("git under faults", function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let world: GitWorld;
   before(async () => {
     world = await GitWorld.start();
@@ -313,7 +313,11 @@ describe("git under faults", function () {
       await host.kill();
       const pushed = await Promise.all(pushing);
       for (const [at, { repo, work, head }] of pushes.entries()) {
-        if (pushed[at]?.code !== 0) await work.git("push", "-q", gateway.remote(repo), "main");
+        const push = () => work.tryGit("push", "-q", gateway.remote(repo), "main");
+        // On a busy machine, the takeover may last longer than the deadline of a call.
+        if (pushed[at]?.code !== 0) {
+          await until("the push gets in", async () => (await push()).code === 0, 120_000);
+        }
         const copy = await freshClone(repo);
         expect(await copy.git("rev-parse", "x/main")).to.equal(head);
       }

@@ -19,7 +19,7 @@ import { FLUSH, pktLine } from "./pkt-line.ts";
 const ABSENT = "1234567890123456789012345678901234567890";
 
 describe("contents that a push must not have", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   let world: GitWorld;
   let gateway: GitGateway;
   let work: Checkout;

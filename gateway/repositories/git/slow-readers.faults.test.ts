@@ -13,7 +13,7 @@ const LARGE = 16 * 1024 * 1024;
 const PACE = { stallMs: 3_000, stallBytes: 512 * 1024 };
 
 describe("a client that reads a clone slowly", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   let world: GitWorld;
   let gateway: GitGateway;
   let repo: TestRepo;

@@ -220,12 +220,15 @@ async function serveFrom(
  * again.
  */
 const HELD_BYTES_MAX = 64 * 1024;
-/** How long output is held back. People wait for the progress that git reports before the pack. */
+/**
+ * How long output is held back after its first bytes. People wait for the progress that git reports before the pack.
+ * The time does not begin with the process: a busy machine starts git late, and git's first output may be an error.
+ */
 const HELD_MS_MAX = 1_000;
 
 /** Holds back the output of git until the pack begins. */
 class HeldOutput {
-  readonly #startedAt = performance.now();
+  #begunAt: number | undefined;
   #held: Buffer[] = [];
   #heldBytes = 0;
   #end: Buffer = Buffer.alloc(0);
@@ -250,7 +253,8 @@ class HeldOutput {
     if (this.isReleased) return chunk;
     this.#held.push(chunk);
     this.#heldBytes += chunk.length;
-    const isLate = performance.now() - this.#startedAt > HELD_MS_MAX;
+    this.#begunAt ??= performance.now();
+    const isLate = performance.now() - this.#begunAt > HELD_MS_MAX;
     return this.hasPack || isLate || this.#heldBytes > HELD_BYTES_MAX ? this.release() : undefined;
   }
 

@@ -17,7 +17,7 @@ import { withWhole } from "./pack-store.ts";
 const signal = new AbortController().signal;
 
 describe("inspectPack()", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   const folders: string[] = [];
   after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true }))));
 

@@ -15,7 +15,7 @@ import { measureWholeDepth } from "./tree-depth.ts";
 const signal = new AbortController().signal;
 
 describe("depth of directories", function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let world: GitWorld;
   let gateway: GitGateway;
   before(async () => {

@@ -21,7 +21,7 @@ import { type Checkout, runGitClient, treeOf } from "../testing/git-world.ts";
 const signal = new AbortController().signal;
 
 describe("archives and differences of hostile trees", function () {
-  this.timeout(240_000);
+  this.timeout(900_000);
   let world: ArtifactsWorld;
   let work: Checkout;
   let blob: string;

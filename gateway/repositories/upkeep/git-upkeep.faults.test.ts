@@ -37,7 +37,7 @@ const TIMES = { heldMs: 5_000, graceMs: 10_000, everyMs: 500 };
 const UPKEEP_MS = UPKEEP_RETRY_MS + 60_000;
 
 describe("upkeep of packs", function () {
-  this.timeout(600_000);
+  this.timeout(2_400_000);
   let world: GitWorld;
   beforeEach(async () => {
     world = await GitWorld.start({ sweepTimes: TIMES });

@@ -40,7 +40,7 @@ const SWEEPING = [
 ];
 
 describe("upkeep when the bus is killed under it", function () {
-  this.timeout(900_000);
+  this.timeout(2_400_000);
   let world: GitWorld;
   let gateway: GitGateway;
   let random: SeededRandom;
