@@ -1,3 +1,4 @@
+import { connect as connectTcp } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   ClosedConnectionError,
@@ -8,6 +9,7 @@ import {
 } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { BUS_CHANGE_MS } from "../../../schemas/limits.ts";
+import { startTcpServer } from "../../../scripts/testing/loopback-server.ts";
 import { startCluster, startNats } from "../../../scripts/testing/nats-server.ts";
 import { stopProcess } from "../../../scripts/testing/process-children.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -41,6 +43,25 @@ describe("Bus", function () {
       (error: Error) => error.message,
     );
     expect(await Promise.race([refused, many.promise])).to.include("refuse this user");
+  });
+
+  it("connect() tries again when a server has closed the connection because the login came too late", async () => {
+    await using nats = await startNats();
+    let connections = 0;
+    await using late = await startTcpServer((client) => {
+      connections += 1;
+      if (connections > 1) {
+        const server = connectTcp(nats.port, "127.0.0.1");
+        server.on("error", () => client.destroy());
+        client.pipe(server).pipe(client);
+        return;
+      }
+      client.write('INFO {"server_id":"LATE","version":"2.14.0","proto":1,"headers":true}\r\n');
+      client.once("data", () => client.end("-ERR 'Authentication Timeout'\r\n"));
+    }, "127.0.0.1");
+    const bus = await Bus.connect({ url: nats.urlAt(late.port), name: "test" });
+    expect(connections).to.equal(2);
+    await bus.close();
   });
 
   it("reconnects to servers that were down at its first connection", async () => {

@@ -1,10 +1,21 @@
 /** Connects to the servers of the bus as one of its users. */
-import { connect, credsAuthenticator, type NatsConnection } from "@nats-io/transport-node";
+import {
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  type NodeConnectionOptions,
+} from "@nats-io/transport-node";
 import { BUS_CONNECT_MS } from "../../../schemas/limits.ts";
 import { inboxesOf } from "../../../schemas/subjects.ts";
 import { readBusAddress } from "./bus-address.ts";
 import { busAuthenticator } from "./bus-key.ts";
-import { type BusTls, connectProblem, tlsOptions } from "./bus-tls.ts";
+import { type BusTls, connectProblem, isLoginTimeout, tlsOptions } from "./bus-tls.ts";
+
+/**
+ * A server closes a new connection that has not logged in after 2 s. A process that stands still for longer, because
+ * its machine is busy, tries again.
+ */
+const LOGIN_TRIES_MAX = 5;
 
 export interface ConnectOptions {
   /** The URLs of all servers, separated by commas; they may hold user and password. */
@@ -24,7 +35,7 @@ export interface ConnectOptions {
 export async function connectTo(login: ConnectOptions): Promise<NatsConnection> {
   const { servers, ...password } = readBusAddress(login.url);
   const tls = tlsOptions(login.tls, servers);
-  const connection = await connect({
+  const connection = await connectInTime({
     servers,
     ...authenticationOf(login, password),
     name: login.name,
@@ -51,6 +62,16 @@ export async function connectTo(login: ConnectOptions): Promise<NatsConnection> 
   // Sets all servers again: the library (3.4.0) removes each server that did not answer the first connection.
   connection.setServers(servers);
   return connection;
+}
+
+async function connectInTime(options: NodeConnectionOptions): Promise<NatsConnection> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await connect(options);
+    } catch (error) {
+      if (!isLoginTimeout(error) || tries === LOGIN_TRIES_MAX) throw error;
+    }
+  }
 }
 
 function authenticationOf(
