@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 
 const MAIN = join(import.meta.dirname, "../trunkline.ts");
-const COMMAND_MS_MAX = 60_000;
+const COMMAND_MS_MAX = 150_000;
 
 export interface CommandEnd {
   code: number;

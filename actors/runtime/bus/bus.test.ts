@@ -19,7 +19,7 @@ import { Bus, type ReceivedMessage } from "./bus.ts";
 const REFUSALS = 3;
 
 describe("Bus", function () {
-  this.timeout(90_000);
+  this.timeout(180_000);
 
   it("connect() says in one line which servers it tried, without the password", async () => {
     await using nats = await startNats();
