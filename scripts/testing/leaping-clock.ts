@@ -7,6 +7,8 @@ import { LEASE_TTL_MS_MAX } from "../../actors/runtime/placement/lease-length.ts
 
 /** A renewal that takes this time makes the lease as long as it can be. */
 const LEAP_MS = LEASE_TTL_MS_MAX / 4;
+/** The first leap comes after the first renewals. */
+const FIRST_MS = 1_000;
 /** Shorter than the time for which a slow renewal counts. */
 const EVERY_MS = 20_000;
 
@@ -25,10 +27,10 @@ export class LeapingClock implements Clock {
     return this.#clock.now();
   }
 
-  /** The first leap comes at once, and the others every EVERY_MS. */
   monotonic(): number {
     const now = this.#clock.monotonic();
-    return now + LEAP_MS * Math.ceil((now - this.#startedAt) / EVERY_MS);
+    const leaps = Math.ceil((now - this.#startedAt - FIRST_MS) / EVERY_MS);
+    return now + LEAP_MS * Math.max(0, leaps);
   }
 
   wait(ms: number, signal?: AbortSignal): Promise<void> {
