@@ -12,7 +12,6 @@ import type { AnyActorDefinition } from "../../actors/runtime/kinds/define-actor
 import type { AnyHostedDefinition } from "../../actors/runtime/kinds/define-hosted.ts";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/observe/service-counts.ts";
-import { Lease } from "../../actors/runtime/placement/host-lease.ts";
 import { LEASE_TTL_MS_MAX } from "../../actors/runtime/placement/lease-length.ts";
 import type { AnyWorkerDefinition } from "../../actors/runtime/workers/define-worker.ts";
 import { WorkerHost } from "../../actors/runtime/workers/worker-host.ts";
@@ -176,7 +175,7 @@ export class World {
   async #hasLongLease({ placement }: ActorHost): Promise<boolean> {
     const { stream, lease } = this.subjects;
     const stored = await this.bus.readLast(stream, lease(placement.hostId));
-    return Lease.parse(stored?.json() ?? {}).ttlMs === LEASE_TTL_MS_MAX;
+    return stored?.string().includes(`"ttlMs":${LEASE_TTL_MS_MAX}`) === true;
   }
 
   async #connect(options: Partial<BusOptions> & { name: string }): Promise<Bus> {
