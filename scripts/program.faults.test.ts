@@ -16,6 +16,7 @@ import { until } from "./testing/until.ts";
 
 const PROGRAM = join(import.meta.dirname, "testing/test-program.ts");
 const START = join(import.meta.dirname, "start.ts");
+const START_MS_MAX = 120_000;
 
 describe("program", function () {
   this.timeout(180_000);
@@ -100,9 +101,12 @@ describe("program", function () {
   });
 
   const moments: [string, (program: ChildProgram) => Promise<unknown>][] = [
-    ["the data directory is locked", () => until("a lock", () => has("trunkline.lock"))],
-    ["the bus has begun", () => until("a pid", () => has("nats.pid"))],
-    ["the bus runs", () => until("an address", () => has("nats.url"))],
+    [
+      "the data directory is locked",
+      () => until("a lock", () => has("trunkline.lock"), START_MS_MAX),
+    ],
+    ["the bus has begun", () => until("a pid", () => has("nats.pid"), START_MS_MAX)],
+    ["the bus runs", () => until("an address", () => has("nats.url"), START_MS_MAX)],
     ["the actors have started", (program) => program.line('"role":"actors"')],
     ["the browser has started", (program) => program.line('"role":"browser"')],
     ["all is ready", (program) => program.line("credentials")],
@@ -152,7 +156,7 @@ describe("program", function () {
 
   it("runProgram() serves on for TRUNKLINE_LEAVE_SECONDS before it drains; a second signal ends that", async () => {
     {
-      await using program = startProgram({ TRUNKLINE_LEAVE_SECONDS: "1" });
+      await using program = startProgram({ TRUNKLINE_LEAVE_SECONDS: "5" });
       await program.line("ready");
       program.signal("SIGTERM");
       await program.line("leaving");

@@ -12,6 +12,7 @@ import { AppPlatform } from "./testing/app-platform.ts";
 import { runCommand } from "./testing/command-line.ts";
 import { natsCliOrSkip } from "./testing/nats-cli.ts";
 import { startCluster } from "./testing/nats-server.ts";
+import { connectPatiently } from "./testing/patient-bus.ts";
 import { until } from "./testing/until.ts";
 import { REPOSITORY } from "./tools.ts";
 
@@ -32,7 +33,7 @@ describe("commands of the runbook", function () {
     platform = await AppPlatform.start({ TRUNKLINE_ROLES: "gateway,actors" });
     const { dataDir } = platform.instance;
     const url = (await readFile(join(dataDir, "nats.url"), "utf8")).trim();
-    bus = await Bus.connect({ url, name: "test" });
+    bus = await connectPatiently(url);
     environment = environmentFor(url);
     environment.TRUNKLINE_DATA = dataDir;
     environment.PLATFORM_URL = platform.url;

@@ -155,7 +155,8 @@ describe("admin backup and restore", function () {
 
   it("a reminder that is due after the restore comes", async () => {
     const host = await world.host();
-    await world.client.call(counter, "a", "remindAt", { at: Date.now() + 2_000 });
+    // Late enough to be stored, and to be seen there, before it is due.
+    await world.client.call(counter, "a", "remindAt", { at: Date.now() + 10_000 });
     await until("it is stored", async () => {
       return (await world.count("KV_state-0", "$KV.state-0.remind.>")) === 1;
     });

@@ -264,7 +264,7 @@ describe("trunkline for apps", function () {
     await using dev = folder.start(["dev"]);
     await dev.line("serves at");
     await folder.write("src/index.ts", code("saved"));
-    await until("what was saved serves", async () => (await version()) === "saved", 30_000);
+    await until("what was saved serves", async () => (await version()) === "saved", 90_000);
     await print("seen by dev");
     await dev.line("seen by dev");
 
@@ -283,7 +283,7 @@ describe("trunkline for apps", function () {
     await until(
       "the configuration is in force",
       async () => (await platform.ask("hooks", "/else")).text === "changed",
-      30_000,
+      90_000,
     );
     expect(await version()).to.equal("again");
     dev.signal("SIGINT");

@@ -6,12 +6,13 @@ import type { StreamInfoRequestOptions } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
 import pino, { type Logger } from "pino";
 import { ActorHost } from "../../actors/runtime/actor-host.ts";
-import { Bus, type BusOptions, type Listeners } from "../../actors/runtime/bus/bus.ts";
+import { Bus, BusLost, type BusOptions, type Listeners } from "../../actors/runtime/bus/bus.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
 import type { AnyHostedDefinition } from "../../actors/runtime/kinds/define-hosted.ts";
 import { type Clock, systemClock } from "../../actors/runtime/lib/clock.ts";
 import { ServiceCounts } from "../../actors/runtime/observe/service-counts.ts";
+import { LEASE_TTL_MS_MAX } from "../../actors/runtime/placement/lease-length.ts";
 import type { AnyWorkerDefinition } from "../../actors/runtime/workers/define-worker.ts";
 import { WorkerHost } from "../../actors/runtime/workers/worker-host.ts";
 import { declareStreams } from "../../deploy/streams.ts";
@@ -20,7 +21,9 @@ import { type DataLayout, FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { SHARDS } from "../../schemas/limits.ts";
 import { allMail } from "../../schemas/split-streams.ts";
 import { stateBucket, stateSubjects } from "../../schemas/subjects.ts";
+import { LeapingClock } from "./leaping-clock.ts";
 import { startNats, type TestNatsServer } from "./nats-server.ts";
+import { connectPatiently } from "./patient-bus.ts";
 import { until } from "./until.ts";
 
 export interface WorldOptions {
@@ -51,7 +54,7 @@ export interface LogLine {
 export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const nats = options.url === undefined ? await startNats() : undefined;
   const url = options.url ?? nats?.url ?? "";
-  const bus = await Bus.connect({ url, name: "test" });
+  const bus = nats ? await connectPatiently(url) : await Bus.connect({ url, name: "test" });
   const { replicas = 1, buckets = 1, shards = SHARDS, tasks = [], markerMs } = options;
   bus.layout = { ...FIRST_LAYOUT, ...options.layout, shards, stateStreams: buckets };
   await declareStreams(bus.jetstream, {
@@ -92,6 +95,11 @@ export class World {
       clock?: Clock;
       definitions?: readonly AnyActorDefinition[];
       complete?: boolean;
+      /**
+       * Makes the host's leases long, so that a process that stands still for seconds keeps its shards. For tests that
+       * count messages or writes, because a new owner makes more of them.
+       */
+      longLease?: boolean;
       counts?: ServiceCounts;
       hosted?: readonly AnyHostedDefinition[];
       rowBytesMax?: number;
@@ -99,7 +107,8 @@ export class World {
       bus?: Pick<BusOptions, "url" | "listeners">;
     } = {},
   ): Promise<ActorHost> {
-    const { name = "host", clock = this.#clock, complete = true } = options;
+    const { name = "host", complete = true, longLease = false } = options;
+    const { clock = this.#clock } = options;
     const bus = await this.#connect({ ...options.bus, name });
     const host = new ActorHost({
       bus,
@@ -108,7 +117,7 @@ export class World {
       hostName: name,
       ...(options.rowBytesMax !== undefined && { rowBytesMax: options.rowBytesMax }),
       buckets: this.#options.buckets ?? 1,
-      clock,
+      clock: longLease ? new LeapingClock(clock) : clock,
       logger: this.#logger,
       counts: options.counts ?? new ServiceCounts(new Map()),
     });
@@ -124,6 +133,7 @@ export class World {
       await host.stop();
       await bus.close();
     });
+    if (longLease) await until("its lease is long", () => this.#hasLongLease(host));
     if (complete) {
       await until("every shard has an owner", () => host.placement.isComplete, 60_000);
       // Waits until the server has the host's subscriptions, because a test's own request is not retried.
@@ -162,6 +172,12 @@ export class World {
     return worker;
   }
 
+  async #hasLongLease({ placement }: ActorHost): Promise<boolean> {
+    const { stream, lease } = this.subjects;
+    const stored = await this.bus.readLast(stream, lease(placement.hostId));
+    return stored?.string().includes(`"ttlMs":${LEASE_TTL_MS_MAX}`) === true;
+  }
+
   async #connect(options: Partial<BusOptions> & { name: string }): Promise<Bus> {
     const bus = await Bus.connect({ url: this.url, ...options });
     bus.layout = this.bus.layout;
@@ -188,17 +204,19 @@ export class World {
   }
 
   /**
-   * Requests the stream's information, and repeats the request once after a timeout: a request in flight when the
-   * server ended gets no response.
+   * Requests the stream's information, and repeats the request when the server has ended: a request in flight then
+   * gets no response.
    */
-  async #info(stream: string, options: Partial<StreamInfoRequestOptions> = {}) {
-    const { streams } = this.bus.jetstream;
-    try {
-      return await streams.info(stream, options);
-    } catch (error) {
-      if (!(error instanceof TimeoutError)) throw error;
-      return await streams.info(stream, options);
-    }
+  #info(stream: string, options: Partial<StreamInfoRequestOptions> = {}) {
+    return until(`the information of ${stream}`, async () => {
+      const ask = () => this.bus.jetstream.streams.info(stream, options);
+      try {
+        return await this.bus.whileConnected(ask);
+      } catch (error) {
+        if (error instanceof BusLost || error instanceof TimeoutError) return undefined;
+        throw error;
+      }
+    });
   }
 
   mailWaiting(): Promise<number> {

@@ -16,8 +16,13 @@ import { REPOSITORY } from "../tools.ts";
  * the same time, and minutes on a busy machine.
  */
 const CLUSTER_MS_MAX = 300_000;
-/** Timeout of a request to the cluster. Without a leader, the cluster does not respond. */
-const CLUSTER_ANSWER_MS = 2_000;
+/**
+ * Timeouts of the first requests to the cluster, and of later ones. Without a leader, the cluster does not respond, so
+ * the first are short. A slow machine needs more time to create a stream.
+ */
+const CLUSTER_ANSWER_MS = 1_000;
+const CLUSTER_SLOW_ANSWER_MS = 10_000;
+const CLUSTER_QUICK_TRIES = 10;
 const CLUSTER_POLL_MS = 20;
 
 export interface TestNatsOptions {
@@ -112,11 +117,13 @@ export async function startCluster(
 async function placesStreams({ urls }: TestNatsCluster): Promise<void> {
   const bus = await connect(readBusAddress(urls.join(",")));
   try {
-    const api = { checkAPI: false, timeout: CLUSTER_ANSWER_MS };
-    const { streams } = await jetstreamManager(bus, api);
+    const managerOf = (timeout: number) => jetstreamManager(bus, { checkAPI: false, timeout });
+    const quick = await managerOf(CLUSTER_ANSWER_MS);
+    const slow = await managerOf(CLUSTER_SLOW_ANSWER_MS);
     const probe = { name: "PROBE", subjects: ["probe"], num_replicas: urls.length };
     const deadline = AbortSignal.timeout(CLUSTER_MS_MAX);
-    for (;;) {
+    for (let tries = 1; ; tries++) {
+      const { streams } = tries > CLUSTER_QUICK_TRIES ? slow : quick;
       try {
         await streams.add(probe);
         await streams.delete(probe.name);

@@ -38,6 +38,11 @@ export class TcpProxy {
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
+  /** Stops forwarding what the server sends. What clients send still arrives. */
+  stallAnswers(): void {
+    for (const [, server] of this.#pairs) server.pause();
+  }
+
   open(): void {
     this.#state = "open";
     for (const pair of this.#pairs) for (const socket of pair) socket.resume();

@@ -14,7 +14,7 @@ import {
 const definitions = [counterActor, probeActor, tallyActor];
 
 describe("Activations", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
 
   it("leave memory after an idle time, kinds without stored state after a longer one; the state stays", async () => {
     const clock = new SkippingClock();

@@ -1,4 +1,5 @@
 import type { PeerCertificate } from "node:tls";
+import { AuthorizationError } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { connectProblem, tlsOptions } from "./bus-tls.ts";
 
@@ -37,5 +38,7 @@ describe("TLS to the bus", () => {
     ];
     for (const [code, text] of texts) expect(connectProblem(error(code)), code).to.match(text);
     expect(connectProblem("text")).to.equal("text");
+    const late = new AuthorizationError("Authentication Timeout");
+    expect(connectProblem(late)).to.equal("this process was too slow to log in");
   });
 });

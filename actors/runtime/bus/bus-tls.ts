@@ -41,8 +41,7 @@ const UNTRUSTED = new Set([
 /** Returns one line about the error of a connection. */
 export function connectProblem(error: unknown): string {
   const [code, message] = [codeOf(error), messageOf(error)];
-  if (isLateLogin(error))
-    return "the login took too long: this process got too little processor time";
+  if (isLoginTimeout(error)) return "this process was too slow to log in";
   if (error instanceof AuthorizationError) {
     const expected =
       "expected a user and password in TRUNKLINE_NATS_URL, or TRUNKLINE_NATS_NKEYS, that they know";
@@ -66,9 +65,9 @@ export function connectProblem(error: unknown): string {
   return message;
 }
 
-/** Returns whether a server closed the connection because the login came too late. The library gives only its text. */
-export const isLateLogin = (error: unknown): boolean =>
-  error instanceof AuthorizationError && /authentication timeout/i.test(error.message);
+/** True if a server closed the connection because this process did not log in in time. */
+export const isLoginTimeout = (error: unknown): boolean =>
+  error instanceof AuthorizationError && /^authentication timeout$/i.test(error.message);
 
 /** Returns the code of the error, or of its nearest cause with a code. */
 function codeOf(error: unknown): string {

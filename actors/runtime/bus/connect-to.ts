@@ -1,10 +1,21 @@
 /** Connects to the servers of the bus as one of its users. */
-import { connect, credsAuthenticator, type NatsConnection } from "@nats-io/transport-node";
+import {
+  connect,
+  credsAuthenticator,
+  type NatsConnection,
+  type NodeConnectionOptions,
+} from "@nats-io/transport-node";
 import { BUS_CONNECT_MS } from "../../../schemas/limits.ts";
 import { inboxesOf } from "../../../schemas/subjects.ts";
 import { readBusAddress } from "./bus-address.ts";
 import { busAuthenticator } from "./bus-key.ts";
-import { type BusTls, connectProblem, isLateLogin, tlsOptions } from "./bus-tls.ts";
+import { type BusTls, connectProblem, isLoginTimeout, tlsOptions } from "./bus-tls.ts";
+
+/**
+ * A server closes a new connection that has not logged in after 2 s. A process that stands still for longer, because
+ * its machine is busy, tries again.
+ */
+const LOGIN_TRIES_MAX = 5;
 
 export interface ConnectOptions {
   /** The URLs of all servers, separated by commas; they may hold user and password. */
@@ -20,28 +31,11 @@ export interface ConnectOptions {
   name: string;
 }
 
-/**
- * Attempts of a login that reaches the server too late. The server waits about 2 s for it, and a busy machine may stop
- * a process for longer.
- */
-const LATE_LOGINS_MAX = 5;
-
 /** Connects to the bus. Rejects with one line that names the servers but no password. */
 export async function connectTo(login: ConnectOptions): Promise<NatsConnection> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await connectOnce(login);
-    } catch (error) {
-      const isLate = error instanceof Error && isLateLogin(error.cause);
-      if (!isLate || tries >= LATE_LOGINS_MAX) throw error;
-    }
-  }
-}
-
-async function connectOnce(login: ConnectOptions): Promise<NatsConnection> {
   const { servers, ...password } = readBusAddress(login.url);
   const tls = tlsOptions(login.tls, servers);
-  const connection = await connect({
+  const connection = await connectInTime({
     servers,
     ...authenticationOf(login, password),
     name: login.name,
@@ -68,6 +62,16 @@ async function connectOnce(login: ConnectOptions): Promise<NatsConnection> {
   // Sets all servers again: the library (3.4.0) removes each server that did not answer the first connection.
   connection.setServers(servers);
   return connection;
+}
+
+async function connectInTime(options: NodeConnectionOptions): Promise<NatsConnection> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await connect(options);
+    } catch (error) {
+      if (!isLoginTimeout(error) || tries === LOGIN_TRIES_MAX) throw error;
+    }
+  }
 }
 
 function authenticationOf(

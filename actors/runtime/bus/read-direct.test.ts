@@ -1,6 +1,7 @@
 import { RequestError } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
+import { connectPatiently } from "../../../scripts/testing/patient-bus.ts";
 import { SecuredNats } from "../../../scripts/testing/secured-nats.ts";
 import { Bus } from "./bus.ts";
 import { readDirect } from "./read-direct.ts";
@@ -15,7 +16,7 @@ describe("readDirect()", function () {
   let bus: Bus;
   before(async () => {
     server = await startNats();
-    bus = await Bus.connect({ url: server.url, name: "test" });
+    bus = await connectPatiently(server.url);
     const config = { name: STREAM, subjects: ["values.>"], max_msgs_per_subject: 1 };
     await bus.jetstream.streams.add({ ...config, allow_direct: true });
   });

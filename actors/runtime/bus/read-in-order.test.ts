@@ -37,7 +37,7 @@ function startReading(world: World, read: number[], signal: AbortSignal) {
 }
 
 describe("readInOrder", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
 
   it("reads everything in order, and at once after the server was killed and came back", async () => {
     await using world = await startWorld();

@@ -1,7 +1,8 @@
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { expect } from "chai";
 import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
-import { Bus } from "./bus.ts";
+import { connectPatiently } from "../../../scripts/testing/patient-bus.ts";
+import type { Bus } from "./bus.ts";
 import { readOnward } from "./read-onward.ts";
 
 const STREAM = "LINES";
@@ -14,7 +15,7 @@ describe("readOnward()", function () {
   let bus: Bus;
   before(async () => {
     server = await startNats();
-    bus = await Bus.connect({ url: server.url, name: "test" });
+    bus = await connectPatiently(server.url);
     await bus.jetstream.streams.add({ name: STREAM, subjects: ["lines.*"], allow_direct: true });
     const jetstream = bus.jetstream.jetstream();
     const publish = (subject: string, text: string) => jetstream.publish(subject, text);

@@ -20,6 +20,7 @@ import { echo } from "../../../scripts/testing/echo.ts";
 import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
+import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
@@ -186,14 +187,17 @@ describe("BusActorClient", function () {
 
     it("run() refuses at its deadline when its connection is closed, without an unhandled rejection", async () => {
       const bus = await Bus.connect({ url: world.url, name: "closing" });
-      const client = new BusActorClient(bus, systemClock);
+      const clock = new SkippingClock({ stands: true });
+      const client = new BusActorClient(bus, clock);
       const input = { text: "a", bytes: 0, pieceBytes: 1 };
       const signal = new AbortController().signal;
-      const run = refusalOf(client.run(echo, "a", "say", input, { deadlineMs: 500, signal }));
+      const deadlineMs = 60_000;
+      const run = refusalOf(client.run(echo, "a", "say", input, { deadlineMs, signal }));
       const { streams } = world.bus.jetstream;
       const queued = async () => (await streams.info(STREAMS.tasks)).state.messages > 0;
       await until("the task is queued", queued);
       await bus.close();
+      clock.skip(deadlineMs);
       expect(await run).to.include({ code: "unavailable" });
     });
 

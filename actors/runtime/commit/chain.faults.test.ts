@@ -31,7 +31,7 @@ function losing(bus: Bus, subject: string, lost: ("answer" | "request")[]) {
 
 for (const servers of [1, 3]) {
   describe(`a chain on ${servers} servers`, function () {
-    this.timeout(120_000);
+    this.timeout(600_000);
     const ends = new AsyncDisposableStack();
     let world: World;
     before(async () => {

@@ -76,7 +76,7 @@ describe("the journal", function () {
 
   it("stores the changes of many actors as one message, and a moment later in their keys", async () => {
     await using world = await startWorld({ definitions });
-    const host = await world.host();
+    const host = await world.host({ longLease: true });
     await increment(world);
     const written = watchWrites(world);
     await increment(world);

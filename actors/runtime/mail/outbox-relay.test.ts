@@ -25,7 +25,7 @@ import { defineWorker } from "../workers/define-worker.ts";
 import { OutboxRelay } from "./outbox-relay.ts";
 
 describe("OutboxRelay", function () {
-  this.timeout(120_000);
+  this.timeout(180_000);
   let world: World;
   let host: ActorHost;
   beforeEach(async () => {
@@ -199,7 +199,7 @@ const senderActor = defineActor(sender, {
 });
 
 describe("OutboxRelay, of tasks in a lane that serves keys in turn", function () {
-  this.timeout(120_000);
+  this.timeout(180_000);
 
   it("queues each with its key, and a key's full queue holds up no other key of the shard", async () => {
     await using world = await startWorld({ definitions: [senderActor], tasks: [keyed] });
@@ -233,7 +233,7 @@ describe("OutboxRelay, of tasks in a lane that serves keys in turn", function ()
         failures: { note: () => [] },
       }),
     ]);
-    await until("all have run", async () => ran.length === LANE_TASKS_MAX + 5);
+    await until("all have run", () => ran.length === LANE_TASKS_MAX + 5, 100_000);
     const counts = ["full", "other", "third"].map((key) => ran.filter((one) => one === key).length);
     expect(counts).to.deep.equal([2, 2, 1]);
   });

@@ -149,7 +149,10 @@ describe("LeaseEnds", function () {
   it("hosts hear of joins and ends, and of no renewal", async () => {
     await using own = await startWorld({ definitions: [counterActor] });
     const hosts: ActorHost[] = [];
-    for (const name of ["a", "b", "c"]) hosts.push(await own.host({ name, complete: false }));
+    for (const name of ["a", "b", "c"]) {
+      // A host that loses its lease would be an end and a join.
+      hosts.push(await own.host({ name, complete: false, longLease: true }));
+    }
     await until("the shards are at rest", () => {
       // All shards may be open also between two steps of a hand-over, so the preferred hosts must have them.
       const ids = hosts.map(({ placement }) => placement.hostId);

@@ -8,8 +8,8 @@ import { writeAtomically } from "../bus/atomic-batch.ts";
 import { systemClock } from "../lib/clock.ts";
 import { FORGOTTEN_KEPT_MS } from "./stored-actor.ts";
 
-/** With this clock, a forgotten actor is gone after four seconds instead of FORGOTTEN_KEPT_MS. */
-const behind = { ...systemClock, now: () => systemClock.now() - FORGOTTEN_KEPT_MS + 4_000 };
+/** With this clock, a forgotten actor is gone after eight seconds instead of FORGOTTEN_KEPT_MS. */
+const behind = { ...systemClock, now: () => systemClock.now() - FORGOTTEN_KEPT_MS + 8_000 };
 
 describe("an actor that forgets", function () {
   this.timeout(90_000);
@@ -52,7 +52,7 @@ describe("an actor that forgets", function () {
     await world.host();
     await call("a", "append");
     await fill("a", 1_300);
-    const due = Date.now() + 4_000;
+    const due = Date.now() + 8_000;
     await world.client.call(probe, "a", "remind", { early: due, late: null });
     expect(await call("a", "forget")).to.deep.equal({ log: ["x"] });
     expect(await call("a", "get")).to.deep.equal({ log: [] });

@@ -20,7 +20,7 @@ describe("rows", function () {
   const clock = new HoldingClock(CHECKPOINT_MS);
   before(async () => {
     world = await startWorld({ definitions: [probeActor] });
-    host = await world.host({ clock });
+    host = await world.host({ clock, longLease: true });
   });
   after(() => world[Symbol.asyncDispose]());
 

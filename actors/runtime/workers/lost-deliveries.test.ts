@@ -44,12 +44,12 @@ describe("deliveries of a task that no worker ended", function () {
     const stream = STREAMS.tasks;
     const parts = { bus, clock: systemClock, logger, stream, consumer, stopping: stopping.signal };
     const info = () => world.bus.jetstream.consumers.info(STREAMS.tasks, consumer);
-    const first = new TaskPuller(parts).take();
-    await until("the request is there", async () => (await info()).num_waiting > 0);
-    proxy.stall();
     const task = { id: "one", from: "x", key: "key", message: "say", input: { text: "a" } };
     const queue = world.bus.jetstream.jetstream();
+    // The task waits before the request comes, because the request might expire before the task.
     await queue.publish(taskSubject("echo", "fast"), JSON.stringify(task));
+    proxy.stallAnswers();
+    const first = new TaskPuller(parts).take();
     await until("it is delivered", async () => (await info()).num_ack_pending > 0);
     await until("the pull is given up while its answer is on its way", () =>
       lines.some((line) => line.includes("tasks not pulled")),

@@ -4,6 +4,7 @@ import pino from "pino";
 import { STREAMS, taskSubject } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
+import { standStill } from "../../../scripts/testing/stand-still.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { systemClock } from "../lib/clock.ts";
 import { pullTasks } from "./pull-tasks.ts";
@@ -13,7 +14,7 @@ import { IDLE_PULL_MS, LANE_PULL_TASKS_MAX, TASK_PULL_MS, TaskPuller } from "./t
 const MANY = LANE_PULL_TASKS_MAX + 1;
 
 describe("TaskPuller", function () {
-  this.timeout(30_000);
+  this.timeout(60_000);
   let world: World;
   let stopping: AbortController;
   let puller: TaskPuller;
@@ -56,7 +57,7 @@ describe("TaskPuller", function () {
   const queue = (text: string) =>
     world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), text);
   const wereAsked = (times: number) =>
-    until(`the bus was asked ${times} times`, async () => asked.length >= times && asked);
+    until(`the bus was asked ${times} times`, () => asked.length >= times && asked.slice(0, times));
   const take = (slots: number) => {
     taken.push(...Array.from({ length: slots }, () => puller.take()));
   };
@@ -101,18 +102,20 @@ describe("TaskPuller", function () {
   it("take() asks for longer when nothing came, and soon again after a task", async () => {
     take(1);
     await wereAsked(3);
-    expect(waits).to.deep.equal([TASK_PULL_MS, IDLE_PULL_MS, IDLE_PULL_MS]);
+    expect(waits.slice(0, 3)).to.deep.equal([TASK_PULL_MS, IDLE_PULL_MS, IDLE_PULL_MS]);
     await queue("late");
     expect(await textsTaken()).to.deep.equal(["late"]);
+    const before = asked.length;
     take(1);
-    await wereAsked(4);
-    expect(waits.at(-1)).to.equal(TASK_PULL_MS);
+    await wereAsked(before + 1);
+    expect(waits[before]).to.equal(TASK_PULL_MS);
   });
 
   it("take() ends at a stop, before a long request would expire", async () => {
     take(1);
     await wereAsked(2);
-    expect(waits.at(-1)).to.equal(IDLE_PULL_MS);
+    expect(waits[1]).to.equal(IDLE_PULL_MS);
+    const stoodStill = standStill();
     let isOver = false;
     const short = pullTasks({
       ...{ bus: world.bus, clock: systemClock, stream: STREAMS.tasks, consumer: "echo-fast" },
@@ -122,7 +125,8 @@ describe("TaskPuller", function () {
     });
     stopping.abort();
     expect(await textsTaken()).to.deep.equal([undefined]);
-    expect(isOver).to.equal(false);
+    // While the process stands still, the short request expires, too.
+    if (stoodStill() === 0) expect(isOver).to.equal(false);
     await short;
     expect(isOver).to.equal(true);
   });
@@ -149,10 +153,12 @@ describe("TaskPuller", function () {
 
   it("take() hands out tasks of requests before the stop, and none after it", async () => {
     take(1);
-    await wereAsked(1);
+    // The request leaves in a microtask. The task follows it in the same turn, so the request cannot expire before.
+    await Promise.resolve();
+    const queued = queue("on its way");
     stopping.abort();
     take(1);
-    await queue("on its way");
+    await queued;
     expect(await textsTaken()).to.deep.equal(["on its way", undefined]);
     take(1);
     expect(await textsTaken()).to.deep.equal(["on its way", undefined, undefined]);

@@ -35,7 +35,7 @@ import { WorkerHost } from "./worker-host.ts";
 const MIB = 1024 * 1024;
 
 describe("WorkerHost", function () {
-  this.timeout(180_000);
+  this.timeout(600_000);
   let world: World;
   let worker: WorkerHost;
   /** A client that does not share `listeners` with the worker, as if it ran in another process. */
@@ -68,7 +68,7 @@ describe("WorkerHost", function () {
       "say",
       { text, ...input },
       {
-        deadlineMs: 60_000,
+        deadlineMs: 300_000,
         signal: never,
         ...options,
       },
@@ -410,7 +410,7 @@ describe("WorkerHost", function () {
       async before(text, { attempt, call }) {
         tries = attempt;
         // A call so late is not answered.
-        const deadlineMs = text === "late" && attempt === 1 ? -2 * CLOCK_SKEW_MS_MAX : 5_000;
+        const deadlineMs = text === "late" && attempt === 1 ? -2 * CLOCK_SKEW_MS_MAX : 30_000;
         if (text === "refused") await call(probe, "asked", "refuse", { text });
         const { log } = await call(probe, "asked", "append", { text }, { deadlineMs });
         expect(log).to.include(text);
