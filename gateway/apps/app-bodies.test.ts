@@ -4,7 +4,7 @@ import { APP_BODY_INLINE_BYTES_MAX } from "../../actors/apps/lib/app-bodies/body
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/limits.ts";
-import { BYTES_APP_SHARE, SMALL_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { BYTES_APP_SHARE, SMALL_BODY_BYTES_MAX } from "../../schemas/memory-limits.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
 import { AppBodies, appBudget } from "./app-bodies.ts";
@@ -23,7 +23,7 @@ describe("AppBodies", function () {
   after(() => world[Symbol.asyncDispose]());
 
   /** The bytes for one app; four times as many are for all. */
-  const SHARE = 1_000_000;
+  const SHARE = 2_000_000;
   const LARGE = 100_000;
   /** `others`: the bytes that the app holds for other requests. */
   const opened = (others = 0) => {

@@ -9,7 +9,8 @@ import type { Body } from "../../schemas/apps/app-exchange.ts";
 import { readAppKey } from "../../schemas/apps/app-names.ts";
 import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
-import { BODIES_BYTES_MAX, BYTES_ACCOUNT_SHARE, BYTES_APP_SHARE } from "../../schemas/limits.ts";
+import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
+import { BYTES_ACCOUNT_SHARE, BYTES_APP_SHARE } from "../../schemas/memory-limits.ts";
 import { ByteBudget } from "../http/byte-budget.ts";
 import { readBytes } from "../http/read-bytes.ts";
 

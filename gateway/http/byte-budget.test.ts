@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { ActorError } from "../../schemas/errors.ts";
-import { SMALL_BODY_BYTES_MAX as SMALL } from "../../schemas/limits.ts";
+import { SMALL_BODY_BYTES_MAX as SMALL } from "../../schemas/memory-limits.ts";
 import { ByteBudget } from "./byte-budget.ts";
 
 describe("ByteBudget", () => {

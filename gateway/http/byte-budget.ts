@@ -4,7 +4,7 @@
  * own, so that large bodies cannot keep them out.
  */
 import type { ActorError } from "../../schemas/errors.ts";
-import { SMALL_BODIES_BYTES_MAX, SMALL_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { SMALL_BODIES_BYTES_MAX, SMALL_BODY_BYTES_MAX } from "../../schemas/memory-limits.ts";
 
 export interface ByteLimits {
   /** Limit for the bytes outside the reserve. */

@@ -44,7 +44,8 @@ import {
   WEBHOOK_BODIES_BYTES_MAX,
   WEBHOOK_BODY_BYTES_MAX,
 } from "../../schemas/apps/limits.ts";
-import { BODIES_BYTES_MAX, SMALL_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
+import { SMALL_BODY_BYTES_MAX } from "../../schemas/memory-limits.ts";
 import {
   ACCESS_TOKEN_MS,
   AUDIT_KEPT_MS,

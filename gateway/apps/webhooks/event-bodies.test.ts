@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
-import { SMALL_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { SMALL_BODY_BYTES_MAX } from "../../../schemas/memory-limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { eventBudget } from "./read-event-body.ts";
 import { type WebhookServer, webhookServer } from "./testing/webhook-server.ts";

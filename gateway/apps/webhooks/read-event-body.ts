@@ -6,7 +6,7 @@ import type { Readable } from "node:stream";
 import type { HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { WEBHOOK_BODIES_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { BYTES_ACCOUNT_SHARE, BYTES_APP_SHARE } from "../../../schemas/limits.ts";
+import { BYTES_ACCOUNT_SHARE, BYTES_APP_SHARE } from "../../../schemas/memory-limits.ts";
 import { ByteBudget } from "../../http/byte-budget.ts";
 import { readBytes } from "../../http/read-bytes.ts";
 

@@ -6,7 +6,7 @@ import type { IncomingMessage } from "node:http";
 import { type Readable, Transform } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
 import { ActorError } from "../../../schemas/errors.ts";
-import { BYTES_ACCOUNT_SHARE } from "../../../schemas/limits.ts";
+import { BYTES_ACCOUNT_SHARE } from "../../../schemas/memory-limits.ts";
 import { GIT_BODIES_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { ByteBudget, type HeldBytes } from "../../http/byte-budget.ts";
 

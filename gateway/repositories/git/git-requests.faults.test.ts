@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { SMALL_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { SMALL_BODY_BYTES_MAX } from "../../../schemas/memory-limits.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ACCOUNT, type GitGateway, GitWorld, type TestRepo } from "../testing/git-world.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { expect } from "chai";
-import { SMALL_BODY_BYTES_MAX as SMALL } from "../../../schemas/limits.ts";
+import { SMALL_BODY_BYTES_MAX as SMALL } from "../../../schemas/memory-limits.ts";
 import { ReadBudget } from "./read-budget.ts";
 
 describe("ReadBudget", () => {

@@ -1,7 +1,7 @@
 /** Limits the bytes of objects that all responses of one gateway hold in memory, with a share for each account. */
 import type { Writable } from "node:stream";
 import { ActorError } from "../../../schemas/errors.ts";
-import { BYTES_ACCOUNT_SHARE } from "../../../schemas/limits.ts";
+import { BYTES_ACCOUNT_SHARE } from "../../../schemas/memory-limits.ts";
 import { ByteBudget, type HeldBytes } from "../../http/byte-budget.ts";
 
 export class ReadBudget {
