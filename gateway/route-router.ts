@@ -13,7 +13,7 @@ import { clientSignal } from "./http/client-signal.ts";
 import { success } from "./http/envelope.ts";
 import { callerOf, localsOf } from "./http/locals.ts";
 import { methodNotAllowed } from "./http/middleware/method-not-allowed.ts";
-import { type BodyBudget, readBody } from "./http/middleware/read-body.ts";
+import { bodyBudget, readBody } from "./http/middleware/read-body.ts";
 import { parseRequest } from "./http/parse-request.ts";
 import type { Route } from "./http/route.ts";
 import { TokenFinder } from "./oauth/tokens/token-finder.ts";
@@ -40,7 +40,7 @@ export function routeRouter(
   },
 ): Router {
   const router = Router({ caseSensitive: true });
-  const budget: BodyBudget = { bytes: 0 };
+  const budget = bodyBudget();
   for (const [path, atPath] of Map.groupBy(routes.flatMap(pathsOf), ({ path }) => path)) {
     const methods = atPath.map(({ route }) => route.method.toUpperCase());
     const rest = atPath.find(({ route }) => route.rest !== undefined)?.route.rest;

@@ -4,12 +4,13 @@ import { APP_BODY_INLINE_BYTES_MAX } from "../../actors/apps/lib/app-bodies/body
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/limits.ts";
-import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
+import { BYTES_APP_SHARE, SMALL_BODY_BYTES_MAX } from "../../schemas/memory-limits.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { refusalOf } from "../../scripts/testing/refusal.ts";
-import { AppBodies } from "./app-bodies.ts";
+import { AppBodies, appBudget } from "./app-bodies.ts";
 
-const KEY = "0123456789abcdef0123456789abcdef.hooks";
+const ACCOUNT = "0123456789abcdef0123456789abcdef";
+const KEY = `${ACCOUNT}.hooks`;
 
 describe("AppBodies", function () {
   this.timeout(60_000);
@@ -21,12 +22,18 @@ describe("AppBodies", function () {
   });
   after(() => world[Symbol.asyncDispose]());
 
-  const opened = (held = 0) => {
-    const budget = { bytes: held };
+  /** The bytes for one app; four times as many are for all. */
+  const SHARE = 2_000_000;
+  const LARGE = 100_000;
+  /** `others`: the bytes that the app holds for other requests. */
+  const opened = (others = 0) => {
+    const budget = appBudget({ bytesMax: SHARE / BYTES_APP_SHARE });
+    const held = budget.open([ACCOUNT, KEY]);
+    held.take(others);
     const bodies = new AppBodies(blobs, budget);
-    const take = (bytes: number, declaredBytes = 0) =>
+    const take = (bytes: number, declaredBytes = 0, key = KEY) =>
       bodies.take(Readable.from(bytes > 0 ? [Buffer.alloc(bytes, "b")] : []), {
-        key: KEY,
+        key,
         declaredBytes,
       });
     return { budget, bodies, take };
@@ -44,22 +51,35 @@ describe("AppBodies", function () {
     expect(budget.bytes).to.equal(0);
   });
 
-  it("takes as many bytes as one gateway may hold, and refuses one more, also without a declared length", async () => {
-    const { budget, take } = opened(BODIES_BYTES_MAX - 100);
-    const { release } = await take(100);
-    expect(budget.bytes).to.equal(BODIES_BYTES_MAX);
-    expect(await refusalOf(take(1))).to.include({ code: "busy" });
-    expect(await refusalOf(take(0, 1))).to.include({ code: "busy" });
+  it("takes an app's share of large bodies, and refuses one byte more, also without a declared length", async () => {
+    const { budget, take } = opened(SHARE - LARGE);
+    const { release } = await take(LARGE);
+    expect(budget.bytes).to.equal(SHARE);
+    expect(await refusalOf(take(LARGE))).to.include({ code: "busy" });
+    expect(await refusalOf(take(0, LARGE))).to.include({ code: "busy" });
     await release();
-    expect(await refusalOf(take(101))).to.include({ code: "busy" });
-    expect(budget.bytes).to.equal(BODIES_BYTES_MAX - 100);
+    expect(await refusalOf(take(LARGE + 1))).to.include({ code: "busy" });
+    expect(budget.bytes).to.equal(SHARE - LARGE);
   });
 
-  it("never refuses an answer: those that come later are refused instead, also without a body", async () => {
-    const { take } = opened(BODIES_BYTES_MAX - 100);
+  it("takes small bodies while an app holds its share, and large ones of other apps", async () => {
+    const { take } = opened(SHARE);
+    const taken = [await take(1), await take(SMALL_BODY_BYTES_MAX)];
+    expect(await refusalOf(take(SMALL_BODY_BYTES_MAX + 1))).to.include({ code: "busy" });
+    for (const other of [`${ACCOUNT}.other`, `${"b".repeat(32)}.hooks`]) {
+      taken.push(await take(SHARE, SHARE, other));
+    }
+    // The two apps of the account hold the account's share.
+    expect(await refusalOf(take(LARGE, LARGE, `${ACCOUNT}.third`))).to.include({ code: "busy" });
+    for (const { release } of taken) await release();
+  });
+
+  it("never refuses an answer: the app's later requests are refused instead, also without a body", async () => {
+    const { take } = opened(SHARE - LARGE);
     const { answered, release } = await take(0);
-    answered(101);
+    answered(LARGE + 1);
     expect(await refusalOf(take(0))).to.include({ code: "busy" });
+    await (await take(0, 0, `${ACCOUNT}.other`)).release();
     await release();
     await (await take(0)).release();
   });

@@ -1,15 +1,17 @@
 /**
  * Bodies of apps' requests and responses at a gateway. Limits how many bytes of them the gateway holds at the same
- * time.
+ * time, with a share for each account and each app.
  */
 import type { Readable } from "node:stream";
 import { readBody, writeBody } from "../../actors/apps/lib/app-bodies/body-blobs.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import type { Body } from "../../schemas/apps/app-exchange.ts";
+import { readAppKey } from "../../schemas/apps/app-names.ts";
 import { APP_REQUEST_BYTES_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
-import type { BodyBudget } from "../http/middleware/read-body.ts";
+import { BYTES_ACCOUNT_SHARE, BYTES_APP_SHARE } from "../../schemas/memory-limits.ts";
+import { ByteBudget } from "../http/byte-budget.ts";
 import { readBytes } from "../http/read-bytes.ts";
 
 /** A request's body. Its functions count the bytes of the request and of its response. */
@@ -22,15 +24,24 @@ export interface TakenBody {
   release(): Promise<void>;
 }
 
+/** Limits the bytes of the requests and responses of apps. The owners are an account and its app. */
+export const appBudget = (limits: { bytesMax?: number; smallBytesMax?: number } = {}) =>
+  new ByteBudget({
+    bytesMax: BODIES_BYTES_MAX,
+    shares: [BYTES_ACCOUNT_SHARE, BYTES_APP_SHARE],
+    refusal: tooMany,
+    ...limits,
+  });
+
 /**
  * Reads the bodies of requests to apps. Refuses a large body with `body_too_large`. Refuses with `busy` if this
  * gateway holds too many bytes of bodies.
  */
 export class AppBodies {
-  readonly #budget: BodyBudget;
+  readonly #budget: ByteBudget;
   readonly #blobs: Pick<BlobStore, "put" | "get" | "remove">;
 
-  constructor(blobs: Pick<BlobStore, "put" | "get" | "remove">, budget: BodyBudget = { bytes: 0 }) {
+  constructor(blobs: Pick<BlobStore, "put" | "get" | "remove">, budget = appBudget()) {
     this.#blobs = blobs;
     this.#budget = budget;
   }
@@ -41,28 +52,26 @@ export class AppBodies {
   ): Promise<TakenBody> {
     const budget = this.#budget;
     if (declaredBytes > APP_REQUEST_BYTES_MAX) throw tooLarge();
+    const owners = [readAppKey(key).accountId, key];
     // The limit also applies to a request without a body, because its response needs room.
-    if (budget.bytes + declaredBytes > BODIES_BYTES_MAX) throw tooMany();
-    let bytes = 0;
-    const hold = (more: number) => {
-      bytes += more;
-      budget.bytes += more;
-    };
+    budget.checkOwed(owners);
+    const held = budget.open(owners, declaredBytes);
+    let read = 0;
     try {
       const whole = await readBytes(request, (more) => {
-        if (bytes + more > APP_REQUEST_BYTES_MAX) throw tooLarge();
-        if (budget.bytes + more > BODIES_BYTES_MAX) throw tooMany();
-        hold(more);
+        if (read + more > APP_REQUEST_BYTES_MAX) throw tooLarge();
+        held.take(more);
+        read += more;
       });
       const body = await this.write(whole, key);
       const release = async () => {
-        hold(-bytes);
+        held.release();
         // If this fails, the blob is deleted when it expires.
         if (body && "blob" in body) await this.#blobs.remove(body.blob).catch(() => {});
       };
-      return { body, answered: hold, release };
+      return { body, answered: held.count, release };
     } catch (error) {
-      hold(-bytes);
+      held.release();
       throw error;
     }
   }

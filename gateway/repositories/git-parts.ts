@@ -2,6 +2,7 @@
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { GitSizes } from "../../schemas/repositories/git-sizes.ts";
 import type { AnswerPaceLimits } from "../http/answer-pace.ts";
+import type { ByteBudget } from "../http/byte-budget.ts";
 import type { AnswerCache } from "./cache/answer-cache.ts";
 import type { CloneIndexes } from "./cache/clone-index.ts";
 import type { ManifestReader } from "./cache/manifest-reader.ts";
@@ -16,6 +17,8 @@ import type { RepoFinder } from "./repo-finder.ts";
 export interface GitParts {
   actors: ActorClient;
   answers: AnswerCache;
+  /** Limits the bytes of requests that are in memory. The owner is the account of the repository. */
+  bodies: ByteBudget;
   cache: RepoCache;
   cloneIndexes: CloneIndexes;
   fetchEvents: FetchEvents;

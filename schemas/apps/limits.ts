@@ -165,6 +165,11 @@ export const APP_REQUEST_MS_MAX = AGENT_TURN_MS_MAX + APP_START_MS_MAX + 5_000;
 
 /** Limit of the body of an event. GitHub's own limit is 25 MB; those of the other providers are 5 MiB or less. */
 export const WEBHOOK_BODY_BYTES_MAX = 5 * 1024 * 1024;
+/**
+ * Limit of the bytes of event bodies above SMALL_BODY_BYTES_MAX that one gateway holds: about fifty of the largest.
+ * The share of one app is twelve.
+ */
+export const WEBHOOK_BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Time for which repeated events are recognized. No provider repeats an event for more than three days. */
 export const EVENT_IDS_KEPT_MS = 7 * 86_400_000;
 /**

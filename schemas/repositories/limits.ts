@@ -76,7 +76,7 @@ export const GIT_BYTES_SETTING_MIN = 1_000_000;
 export const REPO_BYTES_SETTING_MAX = 2_000_000_000;
 /**
  * The largest limit for one file that an operator may set. Git builds a file from a delta and a base; all three fit
- * GIT_PROCESS_KIB_MAX. Two such files fit READ_BYTES_MAX, so that two can be read at the same time.
+ * GIT_PROCESS_KIB_MAX. One such file fits an account's share of READ_BYTES_MAX.
  */
 export const FILE_BYTES_SETTING_MAX = 128 * 1024 * 1024;
 /**
@@ -163,6 +163,11 @@ export const GIT_PROCESS_KIB_MAX = 800_000;
 export const GIT_STDERR_CHARS_MAX = 4_000;
 /** Bytes of a push before its pack: REFS_MAX commands with the longest names fit, and the push options. */
 export const PUSH_HEAD_BYTES_MAX = 16 * 1024 * 1024;
+/**
+ * Limit for the decompressed bytes of fetch requests and of the first parts of pushes that one gateway holds. Every
+ * push that may wait for a process fits with the first MiB of its pack.
+ */
+export const GIT_BODIES_BYTES_MAX = 256 * 1024 * 1024;
 
 // --- Removed repositories ---
 
@@ -233,7 +238,7 @@ export const REF_CHARS_MAX = 1_024;
 
 /**
  * Limit for the bytes that all responses of one gateway reserve for Git objects at the same time: eight files of
- * FILE_BYTES_MAX, or eight of the largest trees that are shown as JSON.
+ * FILE_BYTES_MAX, or eight of the largest trees that are shown as JSON. One account may reserve half of them.
  */
 export const READ_BYTES_MAX = 256 * 1024 * 1024;
 /** Bytes of a file's path in a request: PATH_MAX of Linux. */

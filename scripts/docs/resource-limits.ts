@@ -41,8 +41,11 @@ import {
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
   SOCKET_WAITING_BYTES_MAX,
+  WEBHOOK_BODIES_BYTES_MAX,
   WEBHOOK_BODY_BYTES_MAX,
 } from "../../schemas/apps/limits.ts";
+import { BODIES_BYTES_MAX } from "../../schemas/limits.ts";
+import { SMALL_BODY_BYTES_MAX } from "../../schemas/memory-limits.ts";
 import {
   ACCESS_TOKEN_MS,
   AUDIT_KEPT_MS,
@@ -63,6 +66,7 @@ import {
   DIFF_FILES_MAX,
   DIFF_PATCH_BYTES_MAX,
   FILE_BYTES_MAX,
+  GIT_BODIES_BYTES_MAX,
   GIT_BYTES_PER_ACCOUNT,
   IMPORT_REDIRECTS_MAX,
   IMPORT_RETRY_PAUSES_MS,
@@ -71,6 +75,7 @@ import {
   LFS_OBJECTS_MAX,
   NAMESPACE_REPOS_MAX,
   NAMESPACES_MAX,
+  READ_BYTES_MAX,
   REF_NAME_BYTES_MAX,
   REFS_MAX,
   REPO_BYTES_MAX,
@@ -95,6 +100,11 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "packed bytes of a repository; bytes of a file in it",
     `${bytes(REPO_BYTES_MAX)}; ${bytes(FILE_BYTES_MAX)} ([settable](configuration.md))`,
     "the push is refused with a sentence that git shows",
+  ],
+  [
+    `large requests of Git that a gateway holds; objects above ${bytes(SMALL_BODY_BYTES_MAX)} in responses by REST`,
+    `${bytes(GIT_BODIES_BYTES_MAX)}; ${bytes(READ_BYTES_MAX)}, and half of each for one account`,
+    "503 with Retry-After",
   ],
   [
     "bytes of a large file by Git LFS; large files of a repository",
@@ -186,6 +196,11 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "a request to an app; its answer",
     `${bytes(APP_REQUEST_BYTES_MAX)}; ${bytes(APP_ANSWER_BYTES_MAX)}`,
     "413; 500",
+  ],
+  [
+    "larger requests and answers of apps that a gateway holds; larger bodies of webhooks",
+    `${bytes(BODIES_BYTES_MAX)}; ${bytes(WEBHOOK_BODIES_BYTES_MAX)}; half of each for an account, a quarter for an app`,
+    "503 with Retry-After; 429",
   ],
   [
     "open streamed answers of one app's process; idle time of an unread one",

@@ -70,6 +70,11 @@ import {
   WORKER_ABSENT_MS,
 } from "../../schemas/limits.ts";
 import {
+  BYTES_ACCOUNT_SHARE,
+  SMALL_BODIES_BYTES_MAX,
+  SMALL_BODY_BYTES_MAX,
+} from "../../schemas/memory-limits.ts";
+import {
   DEVTOOLS_ATTACHED_MAX,
   DEVTOOLS_BYTES_MAX,
   DEVTOOLS_CLIENTS_MAX,
@@ -119,6 +124,9 @@ import {
 } from "../../schemas/rendering/limits.ts";
 import { bytes, count, type LimitRow, time } from "./figures.ts";
 
+/** Formats a share of a limit. */
+const of = (share: number) => `${count(100 * share)} %`;
+
 export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
   [
     "requests of an account",
@@ -137,9 +145,14 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
     "the oldest ends; the person signs in again",
   ],
   [
-    "a body that carries only a few fields; all bodies that a gateway reads at a time",
-    `${bytes(JSON_BODY_BYTES_MAX)}; ${bytes(BODIES_BYTES_MAX)}`,
+    "a body that carries only a few fields; all larger bodies that a gateway reads or uses at a time",
+    `${bytes(JSON_BODY_BYTES_MAX)}; ${bytes(BODIES_BYTES_MAX)}, and ${of(BYTES_ACCOUNT_SHARE)} for one account`,
     "413; 503 with Retry-After",
+  ],
+  [
+    `bodies up to ${bytes(SMALL_BODY_BYTES_MAX)} that a gateway holds at a time, for each of the limits of larger ones`,
+    `${bytes(SMALL_BODIES_BYTES_MAX)}, and the same shares; past it, the room of larger ones`,
+    "503 with Retry-After; 429 for events",
   ],
   ["time without a byte of a request's body", `${time(BODY_STALL_MS)}`, "the connection is closed"],
   [

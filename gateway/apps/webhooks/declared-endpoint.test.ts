@@ -149,7 +149,10 @@ describe("declared endpoint", () => {
     });
     const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.on("error", () => {});
-    socket.write("POST /webhooks/github HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    socket.write(
+      "POST /webhooks/github HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=00\r\n" +
+        "Transfer-Encoding: chunked\r\n\r\n",
+    );
     const chunk = Buffer.alloc(1024 * 1024);
     for (let i = 0; i < 6; i++) {
       socket.write(`${chunk.length.toString(16)}\r\n`);

@@ -13,19 +13,20 @@ import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppConfig, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
 import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app-exchange.ts";
-import { agentKey, isAddress } from "../../../schemas/apps/app-names.ts";
+import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
 import { EVENT_INLINE_BYTES_MAX, WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { countWork } from "../../../schemas/meter.ts";
+import type { ByteBudget } from "../../http/byte-budget.ts";
 import { failure, success } from "../../http/envelope.ts";
 import type { AccountRoom } from "../account-room.ts";
 import { entityOf, eventIdOf, eventTypeOf, handshakeAnswer, type Missing } from "./event-fields.ts";
 import { HeavyInboxes } from "./heavy-inboxes.ts";
-import { type HeldBodies, readEventBody } from "./read-event-body.ts";
-import { hmacScheme, SIGNATURE_SCHEMES } from "./signature-schemes.ts";
+import { eventBudget, readEventBody } from "./read-event-body.ts";
+import { hmacScheme, SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
 import { readFields, type SignedEvent } from "./signed-event.ts";
 import { storedHeaders } from "./stored-headers.ts";
-import { signatureFault } from "./verify-signature.ts";
+import { missingHeader, signatureFault, signatureHeader } from "./verify-signature.ts";
 
 export interface DeclaredEndpoint {
   endpoint: WebhookEndpoint;
@@ -81,13 +82,12 @@ export function endpointOf(config: AppConfig, path: string): DeclaredEndpoint | 
 }
 
 /** Creates the endpoints of all apps at one gateway, with the data that the gateway caches for them. */
-export function webhookEndpoints(parts: WebhookParts) {
-  const held: HeldBodies = { bytes: 0 };
+export function webhookEndpoints(parts: WebhookParts, budget = eventBudget()) {
   const heavy = new HeavyInboxes();
   return {
     async answer(asked: IncomingWebhook): Promise<WebhookAnswer> {
       try {
-        return await take(asked, { ...parts, held, heavy });
+        return await take(asked, { ...parts, budget, heavy });
       } catch (error) {
         const isRefusal = error instanceof ActorError && error.code !== "internal_error";
         const isOurs = !isRefusal || ERRORS[error.code].status >= 500;
@@ -99,7 +99,7 @@ export function webhookEndpoints(parts: WebhookParts) {
   };
 }
 
-type TakeParts = WebhookParts & { held: HeldBodies; heavy: HeavyInboxes };
+type TakeParts = WebhookParts & { budget: ByteBudget; heavy: HeavyInboxes };
 
 async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAnswer> {
   const { declared, request, config } = asked;
@@ -113,8 +113,13 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
     throw new ActorError("not_found", `Cannot accept event: there is no ${endpoint.agent}`);
   }
   const secrets = secretsOf(asked);
-  const { held } = parts;
-  using body = await readEventBody(request, { held, bytesMax: WEBHOOK_BODY_BYTES_MAX });
+  const { accountId, app } = asked;
+  checkSigned(asked);
+  using body = await readEventBody(request, {
+    budget: parts.budget,
+    owners: [accountId, appKey(accountId, app)],
+    bytesMax: WEBHOOK_BODY_BYTES_MAX,
+  });
   const event = eventOf(request, body.bytes);
   verify(asked, secrets, { event, now: parts.now() });
   const handshake = handshakeAnswer(endpoint.provider, event);
@@ -125,7 +130,6 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
   const name = present(entityOf(endpoint, event, declared.entity));
   const eventId = present(eventIdOf(endpoint, event));
   const eventType = present(eventTypeOf(endpoint, event));
-  const { accountId, app } = asked;
   const key = agentKey({ accountId, app, className: agent.class_name, name });
   if (!isAddress(key)) {
     throw new ActorError("invalid_request", "Cannot accept event: the entity is too long");
@@ -134,16 +138,25 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
   return await store({ asked, key, about, body: body.bytes }, parts);
 }
 
+/** Refuses an event without a signature before its body is read, so that the body takes no memory. */
+function checkSigned(asked: IncomingWebhook): void {
+  const scheme = schemeOf(asked.declared.endpoint);
+  const headers = firstHeaders(asked.request.headers);
+  if (signatureHeader(scheme, headers) === undefined) throw unsigned(asked, missingHeader(scheme));
+}
+
 function verify(
-  { declared: { endpoint }, logger }: IncomingWebhook,
+  asked: IncomingWebhook,
   secrets: readonly string[],
   { event, now }: { event: SignedEvent; now: number },
 ): void {
-  const scheme = endpoint.hmac ? hmacScheme(endpoint.hmac) : schemeOf(endpoint);
-  const fault = signatureFault(scheme, secrets, event, now);
-  if (fault === undefined) return;
-  logger.info({ provider: endpoint.provider, reason: fault }, "webhook refused");
-  throw new ActorError("unauthenticated", "Cannot accept event: its signature is not valid");
+  const fault = signatureFault(schemeOf(asked.declared.endpoint), secrets, event, now);
+  if (fault !== undefined) throw unsigned(asked, fault);
+}
+
+function unsigned({ declared, logger }: IncomingWebhook, reason: string): ActorError {
+  logger.info({ provider: declared.endpoint.provider, reason }, "webhook refused");
+  return new ActorError("unauthenticated", "Cannot accept event: its signature is not valid");
 }
 
 interface VerifiedEvent {
@@ -221,16 +234,23 @@ function secretsOf({ declared, secretOf, logger }: IncomingWebhook): string[] {
 }
 const SECRET_RETRY_S = 60;
 
-function schemeOf({ provider }: WebhookEndpoint) {
+function schemeOf({ provider, hmac }: WebhookEndpoint): SignatureScheme {
+  if (hmac) return hmacScheme(hmac);
   if (provider === "hmac") throw new Error("Cannot verify event: its scheme is not described");
   return SIGNATURE_SCHEMES[provider];
 }
 
 function eventOf(request: IncomingWebhook["request"], body: Buffer): SignedEvent {
-  const headers = new Map<string, string>();
-  for (const [name, value] of request.headers) if (!headers.has(name)) headers.set(name, value);
+  const headers = firstHeaders(request.headers);
   const fields = readFields(body, headers.get("content-type") ?? "");
   return { body, headers, url: request.calledUrl, fields };
+}
+
+/** Returns the first value of each header. */
+function firstHeaders(list: HeaderList): Map<string, string> {
+  const headers = new Map<string, string>();
+  for (const [name, value] of list) if (!headers.has(name)) headers.set(name, value);
+  return headers;
 }
 
 function present<T>(found: T | Missing): Exclude<T, Missing> {

@@ -189,7 +189,8 @@ describe("a declared endpoint against a sender with its secret and bad intention
     const socket = connected();
     socket.on("error", () => {});
     socket.write(
-      "POST /header HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "POST /header HTTP/1.1\r\nHost: x\r\nX-Sig: 00\r\nExpect: 100-continue\r\n" +
+        "Transfer-Encoding: chunked\r\n\r\n",
     );
     const piece = `100000\r\n${"x".repeat(0x100000)}\r\n`;
     const pieces = Math.ceil(WEBHOOK_BODY_BYTES_MAX / 0x100000) + 1;

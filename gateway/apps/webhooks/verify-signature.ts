@@ -10,8 +10,8 @@ export function signatureFault(
   event: SignedEvent,
   now: number,
 ): string | undefined {
-  const header = scheme.headers.map((name) => event.headers.get(name)).find((one) => one);
-  if (header === undefined) return `there is no ${scheme.headers[0]}`;
+  const header = signatureHeader(scheme, event.headers);
+  if (header === undefined) return missingHeader(scheme);
   if (scheme.toleranceS !== undefined) {
     const at = scheme.signedAt?.(event, header);
     if (at === undefined || !Number.isFinite(at)) return "its time of signing is missing";
@@ -37,6 +37,15 @@ export function signatureFault(
   }
   return holds ? undefined : "no secret gives its signature";
 }
+
+/** Returns the value of the header with the signature; undefined if it is absent or empty. */
+export const signatureHeader = (
+  { headers: names }: SignatureScheme,
+  headers: SignedEvent["headers"],
+): string | undefined => names.map((name) => headers.get(name)).find((one) => one);
+
+/** The reason for the log if there is no signature. */
+export const missingHeader = ({ headers }: SignatureScheme) => `there is no ${headers[0]}`;
 
 /**
  * Decodes a signature. Returns an empty buffer for invalid text, because Buffer itself would skip invalid characters.

@@ -5,11 +5,13 @@ import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import express, { type ErrorRequestHandler, type RequestHandler, type Response } from "express";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
-import { BODIES_BYTES_MAX, RENDER_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { RENDER_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
+import { SMALL_BODY_BYTES_MAX } from "../../../schemas/memory-limits.ts";
 import { type TestGateway, testGateway } from "../../testing/test-gateway.ts";
+import type { ByteBudget } from "../byte-budget.ts";
 import { localsOf } from "../locals.ts";
 import { endStalledBodies } from "./end-stalled-bodies.ts";
-import { type BodyBudget, readBody } from "./read-body.ts";
+import { bodyBudget, readBody } from "./read-body.ts";
 
 const STALL_MS = 200;
 
@@ -126,15 +128,23 @@ describe("read body", () => {
 
 describe("readBody()", () => {
   const CHUNKED = { "Content-Type": "application/json" };
-  let budget: BodyBudget;
+  /** Twice the share of one account. */
+  const BODIES_BYTES = 1024 * 1024;
+  const SMALL_BYTES = 4 * SMALL_BODY_BYTES_MAX;
+  let budget: ByteBudget;
   let server: Server;
   let url: string;
   let held: Response[];
 
   beforeEach(async () => {
-    budget = { bytes: 0 };
+    budget = bodyBudget({ bytesMax: BODIES_BYTES, smallBytesMax: SMALL_BYTES });
     held = [];
     const app = express();
+    app.use((request, response, next) => {
+      const accountId = request.get("x-account") ?? "a";
+      localsOf(response).caller = { accountId, tokenId: "t", permissions: [] };
+      next();
+    });
     const hold: RequestHandler = (_request, response) => {
       held.push(response);
       response.write("read");
@@ -183,10 +193,15 @@ describe("readBody()", () => {
       const answer = await fetch(`${url}form`, { method: "POST", headers, body });
       expect(await answer.json()).to.deep.equal({ files: [{ name: "a", base64: "YWJj" }] });
       while (budget.bytes > 0) await new Promise(setImmediate);
-      budget.bytes = BODIES_BYTES_MAX;
+      const others = budget.open(["a"]);
+      others.take(BODIES_BYTES / 2);
+      const small = budget.open(["a"]);
+      small.take(SMALL_BODY_BYTES_MAX);
+      const rest = budget.open(["a"]);
+      rest.take(SMALL_BODY_BYTES_MAX);
       expect((await fetch(`${url}form`, { method: "POST", headers, body })).status).to.equal(503);
       const bomb = gzipSync(`${head}${"x".repeat(10_000)}\r\n--b--\r\n`);
-      budget.bytes = 0;
+      for (const held of [others, small, rest]) held.release();
       const refused = await fetch(`${url}form`, { method: "POST", headers, body: bomb });
       expect(refused.status).to.equal(413);
     });
@@ -226,19 +241,34 @@ describe("readBody()", () => {
     while (budget.bytes > 0) await new Promise(setImmediate);
   });
 
-  it("accepts bodies up to the memory limit, and refuses one byte more", async () => {
-    for (const body of ["{}", spaces(1)]) {
-      const bytes = typeof body === "string" ? 2 : 1026;
-      budget.bytes = BODIES_BYTES_MAX - bytes;
+  it("accepts large bodies up to an account's share, and refuses one byte more", async () => {
+    const share = BODIES_BYTES / 2;
+    const bytes = 128 * 1024 + 2;
+    for (const body of ["{}".padStart(bytes), spaces(128)]) {
+      const others = budget.open(["a"]);
+      others.take(share - bytes);
       expect((await post(body)).status).to.equal(200);
       held.pop()?.end();
-      while (budget.bytes > BODIES_BYTES_MAX - bytes) await new Promise(setImmediate);
-      budget.bytes = BODIES_BYTES_MAX - bytes + 1;
-      const refused = await post(bytes === 2 ? body : spaces(1));
+      while (budget.bytes > share - bytes) await new Promise(setImmediate);
+      others.take(1);
+      const refused = await post(typeof body === "string" ? body : spaces(128));
       expect(refused.status).to.equal(503);
       expect(await refused.text()).to.contain("too many large uploads");
-      while (budget.bytes > BODIES_BYTES_MAX - bytes + 1) await new Promise(setImmediate);
+      while (budget.bytes > share - bytes + 1) await new Promise(setImmediate);
+      others.release();
     }
+  });
+
+  it("accepts bodies of other accounts, and small ones of all, while one account holds its share", async () => {
+    const large = "{}".padStart(BODIES_BYTES / 2);
+    const as = (account: string) => ({ ...CHUNKED, "X-Account": account });
+    expect((await post(large, as("a"))).status).to.equal(200);
+    expect((await post("{}".padStart(SMALL_BODY_BYTES_MAX + 1), as("a"))).status).to.equal(503);
+    expect((await post("{}", as("a"))).status).to.equal(200);
+    expect((await post(large, as("b"))).status).to.equal(200);
+    expect((await post("{}".padStart(SMALL_BODY_BYTES_MAX + 1), as("c"))).status).to.equal(503);
+    expect((await post("{}", as("c"))).status).to.equal(200);
+    expect((await post("{}".padStart(SMALL_BODY_BYTES_MAX), as("c"))).status).to.equal(200);
   });
 });
 

@@ -7,14 +7,20 @@ import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
 import type { Request, RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { BODIES_BYTES_MAX } from "../../../schemas/limits.ts";
-import { localsOf } from "../locals.ts";
+import { BYTES_ACCOUNT_SHARE } from "../../../schemas/memory-limits.ts";
+import { ByteBudget } from "../byte-budget.ts";
+import { callerOf, localsOf } from "../locals.ts";
 import { readForm } from "../read-form.ts";
 import { readJson } from "../read-json.ts";
 
-/** The bytes of all bodies that one gateway holds. A body counts until its request is answered. */
-export interface BodyBudget {
-  bytes: number;
-}
+/** Limits the bytes of all bodies that one gateway holds. A body counts until its request is answered. */
+export const bodyBudget = (limits: { bytesMax?: number; smallBytesMax?: number } = {}) =>
+  new ByteBudget({
+    bytesMax: BODIES_BYTES_MAX,
+    shares: [BYTES_ACCOUNT_SHARE],
+    refusal: tooMany,
+    ...limits,
+  });
 
 export function readBody(
   {
@@ -22,7 +28,7 @@ export function readBody(
     isOptional = false,
     takesFiles = false,
   }: { bytesMax: number; isOptional?: boolean; takesFiles?: boolean | undefined },
-  budget: BodyBudget,
+  budget: ByteBudget,
 ): RequestHandler {
   return async (request, response, next) => {
     if (isOptional && isEmpty(request)) {
@@ -33,19 +39,18 @@ export function readBody(
     if (!isForm) checkType(request, takesFiles);
     const declared = Number(request.get("content-length") ?? 0);
     if (declared > bytesMax) throw tooLarge(bytesMax);
-    if (budget.bytes + declared > BODIES_BYTES_MAX) throw tooMany();
-    let held = 0;
+    const held = budget.open([callerOf(response).accountId], declared);
+    let read = 0;
     let open = true;
     response.once("close", () => {
       open = false;
-      budget.bytes -= held;
+      held.release();
     });
     const chunks = heldChunks(request, (bytes) => {
       if (!open) throw clientLeft();
-      if (held + bytes > bytesMax) throw tooLarge(bytesMax);
-      if (budget.bytes + bytes > BODIES_BYTES_MAX) throw tooMany();
-      held += bytes;
-      budget.bytes += bytes;
+      if (read + bytes > bytesMax) throw tooLarge(bytesMax);
+      held.take(bytes);
+      read += bytes;
     });
     localsOf(response).body = isForm
       ? await readForm(chunks, typeOf(request))

@@ -1,8 +1,14 @@
-/** Reads the body of a git request, which may be compressed and chunked. The decompressed bytes are limited. */
+/**
+ * Reads the body of a git request, which may be compressed and chunked. The decompressed bytes are limited, for each
+ * request and for all requests whose bytes are in memory.
+ */
 import type { IncomingMessage } from "node:http";
 import { type Readable, Transform } from "node:stream";
 import { createGunzip, createInflate } from "node:zlib";
 import { ActorError } from "../../../schemas/errors.ts";
+import { BYTES_ACCOUNT_SHARE } from "../../../schemas/memory-limits.ts";
+import { GIT_BODIES_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
+import { ByteBudget, type HeldBytes } from "../../http/byte-budget.ts";
 
 /**
  * A body that brings fewer than GIT_BODY_STALL_BYTES in GIT_BODY_STALL_MS is aborted, because it occupies a process.
@@ -71,10 +77,32 @@ function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stal
   request.resume();
 }
 
-/** Reads a whole body. */
-export async function wholeBody(request: IncomingMessage, bytesMax: number): Promise<Buffer> {
+/** Limits the decompressed bytes of requests that one gateway holds in memory, also before they have a process. */
+export const requestBudget = (bytesMax = GIT_BODIES_BYTES_MAX) =>
+  new ByteBudget({
+    bytesMax,
+    shares: [BYTES_ACCOUNT_SHARE],
+    refusal: () =>
+      new ActorError(
+        "busy",
+        "Cannot read body: too many large requests are in progress; try again",
+        {
+          retryAfterS: 1,
+        },
+      ),
+  });
+
+/** Reads a whole body. The bytes are taken from `held`, if given. */
+export async function wholeBody(
+  request: IncomingMessage,
+  bytesMax: number,
+  held?: Pick<HeldBytes, "take">,
+): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  for await (const chunk of gitBody(request, { bytesMax })) chunks.push(chunk);
+  for await (const chunk of gitBody(request, { bytesMax })) {
+    held?.take(chunk.length);
+    chunks.push(chunk);
+  }
   return Buffer.concat(chunks);
 }
 

@@ -19,6 +19,7 @@ import { type PackBlobs, PackStore } from "../packs/pack-store.ts";
 import { ProcessSlots, type SlotLimits } from "../process/process-slots.ts";
 import { RepoFinder } from "../repo-finder.ts";
 import { FetchEvents } from "./fetch-events.ts";
+import { requestBudget } from "./git-body.ts";
 import { gitRouter } from "./git-router.ts";
 
 /** How often a gateway sweeps its cache. */
@@ -49,6 +50,8 @@ export interface GitOptions {
   accountBytes?: (() => number) | undefined;
   /** Speed at which clients must read responses. */
   pace?: Partial<AnswerPaceLimits> | undefined;
+  /** Limit for the bytes of requests in memory. */
+  bodiesBytesMax?: number;
   /** Limit for the large files in transfer at the same time. */
   transfersMax?: number;
 }
@@ -85,6 +88,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
   const parts: GitParts = {
     actors,
     answers: new AnswerCache(cache.files),
+    bodies: requestBudget(options.bodiesBytesMax),
     cache,
     cloneIndexes: new CloneIndexes({ cache, slots, now, fromBytes: bitmapsFromBytes }),
     packs,

@@ -11,6 +11,7 @@ import { accountFull } from "../../../schemas/repositories/git-storage.ts";
 import { PUSH_HEAD_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
+import type { HeldBytes } from "../../http/byte-budget.ts";
 import { checkIntact, readInView } from "../cache/read-in-view.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -47,10 +48,16 @@ export async function receivePack(
 ): Promise<void> {
   const { request, response } = http;
   const body = gitBody(request, { bytesMax: PUSH_HEAD_BYTES_MAX + parts.sizes.repoBytes });
-  const reader = new PktReader(body);
+  // Counts the bytes that are read before the push has a slot. Most of them stay in memory until the push is over.
+  using held = parts.bodies.open([repo.accountId]);
+  const ahead = { isCounted: true };
+  const reader = new PktReader(countedAhead(body, held, ahead));
+  const entered = () => {
+    ahead.isCounted = false;
+  };
   try {
     const push = await readPush(reader);
-    if (push) await answerPush(parts, repo, { push, reader, http });
+    if (push) await answerPush(parts, repo, { push, reader, http, entered });
     else response.end();
   } finally {
     // If the push was refused early, the rest of its body is only discarded.
@@ -58,10 +65,28 @@ export async function receivePack(
   }
 }
 
+async function* countedAhead(
+  body: AsyncIterable<Buffer>,
+  held: Pick<HeldBytes, "take">,
+  ahead: { readonly isCounted: boolean },
+): AsyncGenerator<Buffer, void, undefined> {
+  for await (const chunk of body) {
+    if (ahead.isCounted) held.take(chunk.length);
+    yield chunk;
+  }
+}
+
+interface ReadPush {
+  push: PushRequest;
+  reader: PktReader;
+  /** Called when the push has a slot. From then on the rest of its pack is not held in memory. */
+  entered(): void;
+}
+
 async function answerPush(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, http }: { push: PushRequest; reader: PktReader; http: PushExchange },
+  { push, reader, http, entered }: ReadPush & { http: PushExchange },
 ): Promise<void> {
   const { response, signal, logger } = http;
   // Temporary files are removed only after the response was sent.
@@ -70,7 +95,7 @@ async function answerPush(
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
   }, PUSH_KEEP_ALIVE_MS);
   try {
-    const outcome = await decide(parts, repo, { push, reader, signal, ends }).catch(
+    const outcome = await decide(parts, repo, { push, reader, signal, ends, entered }).catch(
       (error: unknown) => {
         if (!response.headersSent) throw error;
         return failed(push, error, logger);
@@ -93,13 +118,14 @@ interface Deciding {
 async function decide(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, signal, ends }: Deciding,
+  { push, reader, signal, ends, entered }: Deciding & ReadPush,
 ): Promise<PushOutcome> {
   if (push.commands.every(isDeletion)) {
     return { unpack: "ok", faults: await commit(parts, repo, push, { packs: [], forward: [] }) };
   }
   const ahead = await reader.peek(PUSH_AHEAD_BYTES);
   ends.defer(await parts.slots.enter(repo, signal));
+  entered();
   // A pack that has arrived completely can be read a second time.
   const isRepeatable = ahead.length < PUSH_AHEAD_BYTES;
   const { outcome, taken } = await readInView(

@@ -51,7 +51,9 @@ export async function uploadPack(
   repo: OpenedRepo,
   exchange: FetchExchange,
 ): Promise<void> {
-  const input = await wholeBody(exchange.request, FETCH_REQUEST_BYTES_MAX);
+  // The request stays in memory until its response was sent.
+  using held = parts.bodies.open([repo.accountId]);
+  const input = await wholeBody(exchange.request, FETCH_REQUEST_BYTES_MAX, held);
   const listed = versionOf(exchange.request) === 2 && listRefs(repo.manifest, input);
   if (listed) {
     await new AnswerPace(exchange.response, parts.pace).end(exchange.signal, listed);

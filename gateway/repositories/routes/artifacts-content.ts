@@ -21,6 +21,7 @@ import {
   WireTreeEntry,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
 import { READ_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
+import { callerOf } from "../../http/locals.ts";
 import { defineRoute, type Route, type RouteRequest } from "../../http/route.ts";
 import { Archives } from "../read/read-archive.ts";
 import { readDiff } from "../read/read-diff.ts";
@@ -34,7 +35,7 @@ import {
 } from "./artifacts-files.ts";
 import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
-import { HeldBytes } from "./held-bytes.ts";
+import { ReadBudget } from "./read-budget.ts";
 
 /** The id of the tree without entries, which git knows in every repository. */
 const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
@@ -133,7 +134,7 @@ type OfObject = RouteRequest<z.output<typeof ObjectPath>>;
 /** The REST routes of a repository's content. */
 export function artifactContentRoutes(repositories: Repositories): Route[] {
   const { sizes } = repositories.parts;
-  const held = new HeldBytes(READ_BYTES_MAX);
+  const held = new ReadBudget(READ_BYTES_MAX);
   const parts = { repositories, held };
   const archives = new Archives(repositories.parts, repositories.parts);
   const body = { schema: commitFilesOf(sizes.fileBytes), bytesMax: commitBodyBytes(sizes) };
@@ -239,5 +240,5 @@ function makeCommit({ repositories }: ContentParts) {
 }
 
 /** Reserves the memory of an object as JSON until the client has received the response. */
-const shownTo = (held: HeldBytes, response: Response) => (bytes: number) =>
-  held.hold(SHOWN_OBJECT_FACTOR * bytes, response);
+const shownTo = (held: ReadBudget, response: Response) => (bytes: number) =>
+  held.hold(SHOWN_OBJECT_FACTOR * bytes, callerOf(response).accountId, response);

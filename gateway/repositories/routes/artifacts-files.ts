@@ -10,6 +10,7 @@ import {
   RawPath,
   RepoPath,
 } from "../../../schemas/repositories/http/artifacts.ts";
+import { callerOf } from "../../http/locals.ts";
 import { answerRanged, RANGED } from "../../http/ranged-answer.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { ARCHIVE_FORMATS, type ArchiveFormat, type Archives } from "../read/read-archive.ts";
@@ -18,7 +19,7 @@ import { sniffType } from "../read/read-type.ts";
 import type { Repositories } from "../repositories.ts";
 import { addressOf, REPO } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
-import type { HeldBytes } from "./held-bytes.ts";
+import type { ReadBudget } from "./read-budget.ts";
 
 export const REPOSITORY_CONTENT_TAG: Tag = {
   name: "Repository content",
@@ -93,7 +94,7 @@ const GET_ARCHIVE = {
 export interface ContentParts {
   repositories: Repositories;
   /** Limits the bytes that responses hold in memory until clients have received them. */
-  held: HeldBytes;
+  held: ReadBudget;
 }
 
 /** The REST routes that answer with bytes. */
@@ -180,11 +181,11 @@ async function sendFileAt(
 
 /** Sends a file. Its bytes count as held in memory until the client has received them. */
 async function sendFile(
-  held: HeldBytes,
+  held: ReadBudget,
   found: FoundFile,
   { response, signal, typeOf }: SentFile,
 ): Promise<void> {
-  held.hold(found.bytes, response);
+  held.hold(found.bytes, callerOf(response).accountId, response);
   let content: Promise<Buffer> | undefined;
   const read = () => {
     content ??= found.content();

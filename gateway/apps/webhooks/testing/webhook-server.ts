@@ -10,6 +10,7 @@ import type { AgentDelivery } from "../../../../schemas/apps/agent.ts";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
 import { type MemoryActors, memoryActors } from "../../../../scripts/testing/memory-actors.ts";
+import type { ByteBudget } from "../../../http/byte-budget.ts";
 import { MemoryBlobs } from "../../../testing/memory-blobs.ts";
 import { AccountRoom } from "../../account-room.ts";
 import { endpointOf, webhookEndpoints } from "../declared-endpoint.ts";
@@ -31,7 +32,7 @@ export interface WebhookServer extends AsyncDisposable {
 
 /**
  * Starts the server. `waiting`: the number of events that already wait in every inbox, the first of which is being
- * delivered. `bytesMax`: the limit of bytes for the account's agents.
+ * delivered. `x-account` in a request names another account with the same app. `bytesMax`: the limit of bytes for the account's agents.
  */
 export async function webhookServer(
   webhooks: unknown[],
@@ -40,10 +41,12 @@ export async function webhookServer(
     waiting = 0,
     bytesMax = 0,
     deliveries,
+    budget,
   }: {
     waiting?: number;
     bytesMax?: number;
     deliveries?: { keep_days?: number; keep_count?: number };
+    budget?: ByteBudget;
   } = {},
 ): Promise<WebhookServer> {
   const config = AppConfig.parse({
@@ -78,13 +81,14 @@ export async function webhookServer(
   const now = () => clock.now;
   const limits = { agents: 10, bytes: bytesMax };
   const room = new AccountRoom({ actors, limits, now });
-  const endpoints = webhookEndpoints({ actors, blobs, now, room });
+  const endpoints = webhookEndpoints({ actors, blobs, now, room }, budget);
   const server = await startHttpServer(async (request, response) => {
     const path = (request.url ?? "").split("?")[0] ?? "";
     const declared = endpointOf(config, path);
     if (!declared) return void response.writeHead(418).end("the app's own");
     const answered = await endpoints.answer({
-      ...{ accountId: HOOK_ACCOUNT, app: "hooks", config, declared },
+      ...{ accountId: request.headersDistinct["x-account"]?.[0] ?? HOOK_ACCOUNT, app: "hooks" },
+      ...{ config, declared },
       secretOf: (name) => secrets[name],
       request: {
         method: request.method ?? "",
