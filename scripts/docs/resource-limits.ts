@@ -12,6 +12,12 @@ import {
   SIGN_OUTS_PER_ADDRESS_MAX,
 } from "../../gateway/oauth/oauth-router.ts";
 import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
+import {
+  GIT_FREE_SHARE,
+  GIT_PROCESSES_PER_CORE,
+  GIT_PROCESSES_PER_REPO,
+  GIT_QUEUE_MS,
+} from "../../gateway/repositories/process/process-slots.ts";
 import { LOGIN_WINDOW_MS, LOGOUT_TEXT_CHARS_MAX } from "../../schemas/account/limits.ts";
 import {
   AGENT_BYTES_PER_ACCOUNT,
@@ -130,6 +136,11 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "a diff; an archive",
     `${count(DIFF_FILES_MAX)} files and ${bytes(DIFF_PATCH_BYTES_MAX)} of patch; ${count(ARCHIVE_FILES_MAX)} files and ${bytes(ARCHIVE_BYTES_MAX)}`,
     "cut, and says so; 413",
+  ],
+  [
+    "git processes of one gateway at a time; of one account; of one repository",
+    `${count(GIT_PROCESSES_PER_CORE)} for each processor; ${count(100 * (1 - GIT_FREE_SHARE))} % of them, and half while other accounts wait; ${count(GIT_PROCESSES_PER_REPO)}`,
+    `they wait up to ${time(GIT_QUEUE_MS)}, then 503 with Retry-After`,
   ],
 ];
 
