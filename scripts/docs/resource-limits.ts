@@ -13,6 +13,12 @@ import {
 } from "../../gateway/oauth/oauth-router.ts";
 import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
 import {
+  downloadMsMax,
+  LFS_ACCOUNT_SHARE,
+  LFS_DOWNLOAD_BYTES_PER_S,
+  LFS_TRANSFERS_MAX,
+} from "../../gateway/repositories/lfs/transfer-slots.ts";
+import {
   GIT_FREE_SHARE,
   GIT_PROCESSES_PER_CORE,
   GIT_PROCESSES_PER_REPO,
@@ -136,6 +142,11 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "a diff; an archive",
     `${count(DIFF_FILES_MAX)} files and ${bytes(DIFF_PATCH_BYTES_MAX)} of patch; ${count(ARCHIVE_FILES_MAX)} files and ${bytes(ARCHIVE_BYTES_MAX)}`,
     "cut, and says so; 413",
+  ],
+  [
+    "large files that one gateway transfers at a time; of one account; time of a download",
+    `${count(LFS_TRANSFERS_MAX)}; ${count(LFS_TRANSFERS_MAX * LFS_ACCOUNT_SHARE)}; ${time(downloadMsMax(0))}, and as long as at ${bytes(LFS_DOWNLOAD_BYTES_PER_S)}/s`,
+    "503 with Retry-After; likewise; the connection is closed, and git-lfs continues",
   ],
   [
     "git processes of one gateway at a time; of one account; of one repository",
