@@ -53,7 +53,7 @@ export async function openSocket(response: Response, parts: SocketOf): Promise<v
   const id = randomBytes(16).toString("hex");
   const { toGateway, toWorker } = linkSubjects(id);
   const opened = Promise.withResolvers<WebSocket>();
-  const link = bus.openLink({
+  const link: Link = bus.openLink({
     ...{ receiveOn: toGateway, sendTo: toWorker },
     frameBytesMax: CDP_MESSAGE_BYTES_MAX + FRAME_BYTES_MORE,
     take: async (frame) => {
