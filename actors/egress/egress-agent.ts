@@ -6,6 +6,7 @@ import { connect as connectTls } from "node:tls";
 import { EGRESS_IDLE_MS } from "../../schemas/limits.ts";
 import { systemError } from "./egress-error.ts";
 import type { EgressGuard } from "./egress-guard.ts";
+import type { LookupOwner } from "./lookup-slots.ts";
 
 interface EgressAgentOptions {
   guard: EgressGuard;
@@ -25,6 +26,8 @@ interface Wanted {
   host?: string | null | undefined;
   port?: number | string | null | undefined;
   servername?: string | undefined;
+  /** An option of the request, which Node's agents pass on. */
+  lookupOwner?: LookupOwner | undefined;
 }
 
 // Node's types require that the callback gets a socket even with an error, but Node's own code then passes none.
@@ -112,6 +115,9 @@ function makeRoom({ freeSockets }: HttpAgent, { idleMax }: EgressAgentOptions): 
   for (const socket of idle.slice(0, Math.max(0, idle.length + 1 - idleMax))) socket.destroy();
 }
 
-function connectFor({ host, port }: Wanted, { guard, signal }: EgressAgentOptions) {
-  return guard.connect({ host: host ?? "", port: Number(port) }, { signal });
+function connectFor(
+  { host, port, lookupOwner: owner }: Wanted,
+  { guard, signal }: EgressAgentOptions,
+) {
+  return guard.connect({ host: host ?? "", port: Number(port) }, { signal, owner });
 }

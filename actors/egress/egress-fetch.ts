@@ -2,7 +2,7 @@
  * Fetches documents for our own code with the same guard as for browsers. Each redirect opens a new, checked
  * connection.
  */
-import { request as httpRequest, type IncomingMessage } from "node:http";
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { pipeline, type Readable, type Transform } from "node:stream";
 import {
@@ -22,6 +22,7 @@ import { CappedBody } from "./capped-body.ts";
 import { EgressAgent, EgressTlsAgent } from "./egress-agent.ts";
 import { EgressError, systemError, toEgressError } from "./egress-error.ts";
 import type { EgressGuard } from "./egress-guard.ts";
+import type { LookupOwner } from "./lookup-slots.ts";
 
 const EGRESS_BODY_BYTES_MAX = 50_000_000;
 
@@ -39,6 +40,8 @@ export interface EgressFetchOptions {
    */
   redirectsMax?: number;
   idleMs?: number;
+  /** Counts the lookups of names for this owner; defaults to `agents`. */
+  lookupOwner?: LookupOwner | undefined;
   /**
    * Decides whether a GET or HEAD request is sent once more over a new connection, after its kept-alive connection
    * was closed without a byte of response. Without this function the request is repeated immediately. Callers that
@@ -216,20 +219,22 @@ function closeIdle({ http, https }: EgressAgents): void {
 }
 
 function requestFor({ url, method, headers, body }: Hop, options: EgressFetchOptions) {
-  const { agents, signal, idleMs = EGRESS_IDLE_MS } = options;
+  const { agents, signal, idleMs = EGRESS_IDLE_MS, lookupOwner = agents } = options;
   const secure = url.protocol === "https:";
   const sentHeaders = new Headers(headers);
   if (!sentHeaders.has("accept-encoding"))
     sentHeaders.set("Accept-Encoding", "gzip, deflate, br, zstd");
   if (body !== undefined) sentHeaders.set("Content-Length", String(Buffer.byteLength(body)));
-  const sent = (secure ? httpsRequest : httpRequest)(url, {
+  const requested: RequestOptions & { lookupOwner: LookupOwner } = {
+    lookupOwner,
     agent: secure ? agents.https : agents.http,
     method,
     headers: Object.fromEntries(sentHeaders),
     maxHeaderSize: EGRESS_HEADER_BYTES_MAX,
     insecureHTTPParser: false,
     signal,
-  });
+  };
+  const sent = (secure ? httpsRequest : httpRequest)(url, requested);
   sent.setTimeout(idleMs, () =>
     sent.destroy(systemError("ETIMEDOUT", "nothing moved for too long")),
   );

@@ -4,6 +4,7 @@ import type { AddressPolicy } from "./address-policy.ts";
 import { isBlockedPort } from "./blocked-ports.ts";
 import { dial } from "./dial.ts";
 import { toEgressError } from "./egress-error.ts";
+import type { LookupOwner, LookupSlots } from "./lookup-slots.ts";
 import { createResolver, type Lookup, refused } from "./resolver.ts";
 
 /** Timeout from the first connection attempt until one of a name's addresses is connected. */
@@ -24,12 +25,15 @@ export interface EgressGuard {
 
 interface ConnectOptions {
   signal: AbortSignal;
+  /** Counts the lookup of the name for this owner; by default, for the guard. */
+  owner?: LookupOwner | undefined;
   allowHalfOpen?: boolean;
 }
 
 export interface EgressGuardOptions {
   policy: AddressPolicy;
   lookup?: Lookup;
+  slots?: LookupSlots;
   resolveMs?: number;
   connectMs?: number;
 }
@@ -39,11 +43,12 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   const resolve = createResolver(options);
   return { connect };
 
-  async function connect(target: EgressTarget, { signal, allowHalfOpen = false }: ConnectOptions) {
+  async function connect(target: EgressTarget, options: ConnectOptions) {
+    const { signal, owner, allowHalfOpen = false } = options;
     const { port } = target;
     const host = target.host.replace(/^\[(.*)\]$/, "$1");
     if (isBlockedPort(port)) throw refused(host, `port ${port} is blocked`);
-    const addresses = (await resolve(host, signal)).slice(0, EGRESS_ADDRESSES_MAX);
+    const addresses = (await resolve(host, signal, owner)).slice(0, EGRESS_ADDRESSES_MAX);
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(connectMs)]);
     try {
       return await dial({ addresses, port, allowHalfOpen, signal: deadline });
@@ -51,4 +56,9 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
       throw toEgressError(error, host);
     }
   }
+}
+
+/** Returns a guard that counts the lookups of its connections for this owner, such as an account. */
+export function guardFor(owner: LookupOwner, guard: EgressGuard): EgressGuard {
+  return { connect: (target, options) => guard.connect(target, { ...options, owner }) };
 }

@@ -19,6 +19,7 @@ import { EgressError, toEgressError } from "./egress-error.ts";
 import { type EgressFailure, EgressFailures, targetOfUrl } from "./egress-failures.ts";
 import type { EgressGuard, EgressTarget } from "./egress-guard.ts";
 import { exchange } from "./http-exchange.ts";
+import type { LookupOwner } from "./lookup-slots.ts";
 import { type Mark, type MarkedRequest, MarkedRequests } from "./marked-requests.ts";
 import {
   answerFailure,
@@ -92,6 +93,7 @@ export class EgressProxy {
   readonly #answering = new WeakSet<Socket>();
   #introduced: Promise<void> | undefined;
   #site: LocalSite | undefined;
+  #owner: LookupOwner = this;
 
   /** Listens on a port of 127.0.0.1 that the system chooses. */
   static async open(options: EgressProxyOptions): Promise<EgressProxy> {
@@ -167,6 +169,11 @@ export class EgressProxy {
    */
   mark(request: MarkedRequest): Mark {
     return this.#marked.add(request);
+  }
+
+  /** Counts the lookups of names for this owner, such as an account; before, they count for the proxy itself. */
+  countLookupsFor(owner: LookupOwner): void {
+    this.#owner = owner;
   }
 
   /** Answers requests for the host of the site itself, so that they reach no network. */
@@ -340,7 +347,7 @@ export class EgressProxy {
   #watched(guard: EgressGuard): EgressGuard {
     return {
       connect: async (target, options) => {
-        const socket = await guard.connect(target, options);
+        const socket = await guard.connect(target, { ...options, owner: this.#owner });
         this.#watch(socket);
         // While the connection was opened, the task may have ended or the client may have left.
         if (!this.#closing.signal.aborted && !options.signal.aborted && !this.#meter.exceeded) {

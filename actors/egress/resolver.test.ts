@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { createAddressPolicy } from "./address-policy.ts";
+import { LookupSlots, lookupsOfOwnerMax } from "./lookup-slots.ts";
 import {
   createResolver,
   EGRESS_NAME_KEPT_MS,
@@ -85,6 +86,50 @@ describe("Resolve", () => {
     await resolve("one-more.test", signal);
     await resolve("0.test", signal);
     expect(asked.slice(EGRESS_NAMES_MAX)).to.deep.equal(["one-more.test", "0.test"]);
+  });
+
+  it("resolve() counts a lookup for its owner until the lookup itself ends, not only the wait for it", async () => {
+    const lookups = new Map<string, (addresses: string[]) => void>();
+    const lookup = (name: string) =>
+      name === "fine.test"
+        ? Promise.resolve(["1.1.1.1"])
+        : new Promise<string[]>((resolve) => lookups.set(name, resolve));
+    const slots = new LookupSlots(24);
+    const resolve = resolverOf(lookup, { slots, resolveMs: 20 });
+    const most = lookupsOfOwnerMax(24);
+    const silent = Array.from({ length: most + 1 }, (_, index) => `${index}.silent.test`);
+    const refused = await Promise.all(
+      silent.map((name) => refusalOf(resolve(name, signal, "hostile"))),
+    );
+    for (const { code } of refused) expect(code).to.equal("navigation_timed_out");
+    // One lookup past the limit was not started, and its caller got an error that says so.
+    expect([...lookups.keys()]).to.deep.equal(silent.slice(0, most));
+    expect(refused.at(-1)?.message).to.equal(
+      `Cannot fetch from ${most}.silent.test: too many other names did not resolve in time`,
+    );
+    expect(slots.running).to.equal(most);
+    // Another owner goes on, also with a name that the first owner could not start.
+    expect(await resolve("fine.test", signal, "other")).to.deep.equal(["1.1.1.1"]);
+    const shared = resolve(`${most}.silent.test`, signal, "other");
+    lookups.get(`${most}.silent.test`)?.(["1.1.1.2"]);
+    expect(await shared).to.deep.equal(["1.1.1.2"]);
+    // When a lookup has ended, its owner may start another one.
+    lookups.get("0.silent.test")?.(["1.1.1.3"]);
+    expect(await resolve("0.silent.test", signal, "hostile")).to.deep.equal(["1.1.1.3"]);
+    const next = refusalOf(resolve("next.silent.test", signal, "hostile"));
+    expect(lookups.has("next.silent.test")).to.equal(true);
+    await next;
+  });
+
+  it("resolve() lets requests for one name share the lookup of the first one, without a slot each", async () => {
+    const slots = new LookupSlots(2);
+    const { promise, resolve: answer } = Promise.withResolvers<string[]>();
+    const resolve = resolverOf(() => promise, { slots });
+    const asked = ["a", "a", "b", "c"].map((owner) => resolve("name.test", signal, owner));
+    expect(slots.running).to.equal(1);
+    answer(["1.1.1.1"]);
+    for (const addresses of await Promise.all(asked)) expect(addresses).to.deep.equal(["1.1.1.1"]);
+    expect(slots.running).to.equal(0);
   });
 
   it("resolve() ends at its deadline and when its signal aborts", async () => {

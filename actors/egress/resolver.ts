@@ -3,9 +3,10 @@ import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { AddressPolicy } from "./address-policy.ts";
 import { EgressError, systemError, toEgressError } from "./egress-error.ts";
+import { type LookupOwner, LookupSlots, lookupsMax } from "./lookup-slots.ts";
 
-/** Timeout for the lookup of a name. The system's own timeout is 10 s or more for each DNS server. */
-const EGRESS_RESOLVE_MS = 5_000;
+/** Timeout for the lookup of a name, with the wait for a slot. The system's own timeout is 10 s or more for each DNS server. */
+export const EGRESS_RESOLVE_MS = 5_000;
 /** A DNS answer is reused for this long, because a page opens several connections to a host within a second. */
 export const EGRESS_NAME_KEPT_MS = 10_000;
 export const EGRESS_NAMES_MAX = 1_000;
@@ -13,12 +14,25 @@ export const EGRESS_NAMES_MAX = 1_000;
 /** Looks up all addresses of a name, in the order in which the system's resolver prefers them. */
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
-/** Resolves to all addresses of a host. Throws an `EgressError` if the policy refuses any of them. */
-export type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
+/**
+ * Resolves to all addresses of a host. Throws an `EgressError` if the policy refuses any of them. A lookup that this
+ * starts counts for `owner` until it ends; by default, for the resolver.
+ */
+export type Resolve = (
+  host: string,
+  signal: AbortSignal,
+  owner?: LookupOwner,
+) => Promise<readonly string[]>;
+
+const LOOKUPS_MAX = lookupsMax(process.env.UV_THREADPOOL_SIZE);
+/** The system lookups of all resolvers of this process, because they share the threads of libuv. */
+const SYSTEM_LOOKUPS = new LookupSlots(LOOKUPS_MAX);
 
 export interface ResolverOptions {
   policy: AddressPolicy;
   lookup?: Lookup;
+  /** Limits the lookups that have not ended. All system lookups of the process share one limit. */
+  slots?: LookupSlots;
   resolveMs?: number;
   /** Monotonic milliseconds. */
   now?: () => number;
@@ -32,12 +46,13 @@ interface Answer {
 
 export function createResolver(options: ResolverOptions): Resolve {
   const { policy, lookup = lookupAll, resolveMs = EGRESS_RESOLVE_MS } = options;
+  const { slots = options.lookup ? new LookupSlots(LOOKUPS_MAX) : SYSTEM_LOOKUPS } = options;
   const now = options.now ?? (() => performance.now());
   const answers = new Map<string, Answer>();
   return resolve;
 
-  async function resolve(host: string, signal: AbortSignal) {
-    const addresses = isIP(host) === 0 ? await answerOf(host, signal) : [host];
+  async function resolve(host: string, signal: AbortSignal, owner: LookupOwner = resolve) {
+    const addresses = isIP(host) === 0 ? await answerOf(host, signal, owner) : [host];
     if (addresses.length === 0) throw toEgressError(systemError("ENODATA", "no address"), host);
     for (const address of addresses) {
       const refusal = policy.refusal(address);
@@ -46,18 +61,33 @@ export function createResolver(options: ResolverOptions): Resolve {
     return addresses;
   }
 
-  async function answerOf(name: string, signal: AbortSignal) {
+  async function answerOf(name: string, signal: AbortSignal, owner: LookupOwner) {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(resolveMs)]);
     try {
-      return await withinSignal(askOnce(name), deadline);
+      const { addresses } = knownAnswer(name) ?? (await startLookup(name, owner, deadline));
+      return await withinSignal(addresses, deadline);
     } catch (error) {
       throw toEgressError(error, name);
     }
   }
 
-  function askOnce(name: string): Promise<readonly string[]> {
+  function knownAnswer(name: string): Answer | undefined {
     const known = answers.get(name);
-    if (known !== undefined && known.expiresAt > now()) return known.addresses;
+    return known !== undefined && known.expiresAt > now() ? known : undefined;
+  }
+
+  async function startLookup(
+    name: string,
+    owner: LookupOwner,
+    deadline: AbortSignal,
+  ): Promise<Answer> {
+    const release = slots.tryTake(owner) ?? (await slotWithin(name, owner, deadline));
+    // Another request may have started the lookup while this one waited for its slot.
+    const started = knownAnswer(name);
+    if (started !== undefined) {
+      release();
+      return started;
+    }
     const answer: Answer = { addresses: lookup(name), expiresAt: Number.POSITIVE_INFINITY };
     answers.delete(name);
     answers.set(name, answer);
@@ -67,15 +97,33 @@ export function createResolver(options: ResolverOptions): Resolve {
     }
     answer.addresses.then(
       () => {
+        release();
         answer.expiresAt = now() + EGRESS_NAME_KEPT_MS;
       },
       () => {
+        release();
         if (answers.get(name) === answer) answers.delete(name);
       },
     );
-    return answer.addresses;
+    return answer;
+  }
+
+  async function slotWithin(name: string, owner: LookupOwner, deadline: AbortSignal) {
+    try {
+      return await slots.take(owner, deadline);
+    } catch (error) {
+      if (!isTimeout(error)) throw error;
+      throw new EgressError(
+        "navigation_timed_out",
+        `Cannot fetch from ${name}: too many other names did not resolve in time`,
+        `${slots.running} lookups have not ended`,
+        { cause: error },
+      );
+    }
   }
 }
+
+const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
 /** Looks up a name with the system resolver, including /etc/hosts. */
 async function lookupAll(name: string): Promise<string[]> {

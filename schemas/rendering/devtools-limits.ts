@@ -52,6 +52,11 @@ export const DEVTOOLS_STREAMS_MAX = 16;
  * intercepted request.
  */
 export const DEVTOOLS_MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+/**
+ * Maximum bytes of messages that the clients of one account have not read, in one gateway: two of the largest messages.
+ * Without it, the clients of all sessions of an account could pin 3 GB by not reading.
+ */
+export const DEVTOOLS_UNREAD_BYTES_MAX = 128 * 1024 * 1024;
 /** Maximum commands of one client that wait for a response. The worker stores an entry for each. */
 export const DEVTOOLS_COMMANDS_MAX = 10_000;
 /**

@@ -12,6 +12,18 @@ import {
   SIGN_OUTS_PER_ADDRESS_MAX,
 } from "../../gateway/oauth/oauth-router.ts";
 import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
+import {
+  downloadMsMax,
+  LFS_ACCOUNT_SHARE,
+  LFS_DOWNLOAD_BYTES_PER_S,
+  LFS_TRANSFERS_MAX,
+} from "../../gateway/repositories/lfs/transfer-slots.ts";
+import {
+  GIT_FREE_SHARE,
+  GIT_PROCESSES_PER_CORE,
+  GIT_PROCESSES_PER_REPO,
+  GIT_QUEUE_MS,
+} from "../../gateway/repositories/process/process-slots.ts";
 import { LOGIN_WINDOW_MS, LOGOUT_TEXT_CHARS_MAX } from "../../schemas/account/limits.ts";
 import {
   AGENT_BYTES_PER_ACCOUNT,
@@ -140,6 +152,16 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "a diff; an archive",
     `${count(DIFF_FILES_MAX)} files and ${bytes(DIFF_PATCH_BYTES_MAX)} of patch; ${count(ARCHIVE_FILES_MAX)} files and ${bytes(ARCHIVE_BYTES_MAX)}`,
     "cut, and says so; 413",
+  ],
+  [
+    "large files that one gateway transfers at a time; of one account; time of a download",
+    `${count(LFS_TRANSFERS_MAX)}; ${count(LFS_TRANSFERS_MAX * LFS_ACCOUNT_SHARE)}; ${time(downloadMsMax(0))}, and as long as at ${bytes(LFS_DOWNLOAD_BYTES_PER_S)}/s`,
+    "503 with Retry-After; likewise; the connection is closed, and git-lfs continues",
+  ],
+  [
+    "git processes of one gateway at a time; of one account; of one repository",
+    `${count(GIT_PROCESSES_PER_CORE)} for each processor; ${count(100 * (1 - GIT_FREE_SHARE))} % of them, and half while other accounts wait; ${count(GIT_PROCESSES_PER_REPO)}`,
+    `they wait up to ${time(GIT_QUEUE_MS)}, then 503 with Retry-After`,
   ],
 ];
 

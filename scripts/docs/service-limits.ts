@@ -14,6 +14,8 @@ import { CRAWL_SITEMAPS_MAX } from "../../actors/crawl/crawl-job/discovery/sitem
 import { JOB_JSON_TASKS_MAX } from "../../actors/crawl/crawl-job/extractions.ts";
 import { JOB_HOSTS_MAX } from "../../actors/crawl/crawl-job/state/open-hosts.ts";
 import { TURNS_STARTED_MAX } from "../../actors/crawl/site/host-capacity.ts";
+import { lookupsMax, lookupsOfOwnerMax } from "../../actors/egress/lookup-slots.ts";
+import { EGRESS_RESOLVE_MS } from "../../actors/egress/resolver.ts";
 import {
   AUTHENTICATION_FAILURES_MAX,
   AUTHENTICATION_WAITING_MAX,
@@ -88,6 +90,7 @@ import {
   DEVTOOLS_SESSIONS_MAX,
   DEVTOOLS_SESSIONS_PER_WORKER_MAX,
   DEVTOOLS_STREAMS_MAX,
+  DEVTOOLS_UNREAD_BYTES_MAX,
   DEVTOOLS_VIEWERS_MAX,
   LIVE_VIEW_MS,
   LIVE_VIEW_MS_MAX,
@@ -276,6 +279,11 @@ export const RENDERING: readonly LimitRow[] = [
     "the socket closes with 1009; the command gets an error",
   ],
   [
+    "bytes that the DevTools clients of an account have not read, in one gateway",
+    `${bytes(DEVTOOLS_UNREAD_BYTES_MAX)}`,
+    "the client that stopped reading first is cut off",
+  ],
+  [
     "the address of a live view; valid ones of a session; ended sessions that can be read",
     `${time(LIVE_VIEW_MS)}, up to ${time(LIVE_VIEW_MS_MAX)}; ${count(LIVE_VIEWS_MAX)}; ${count(DEVTOOLS_ENDED_KEPT)}`,
     "404",
@@ -296,6 +304,11 @@ export const RENDERING: readonly LimitRow[] = [
     "422",
   ],
   ["bytes that a page may load", `${bytes(EGRESS_BYTES_MAX)}`, "its connections are cut"],
+  [
+    "names that a process of the service resolves at a time; for one account",
+    `${count(lookupsMax("64"))}; ${count(lookupsOfOwnerMax(lookupsMax("64")))}`,
+    `they wait, and fail after ${time(EGRESS_RESOLVE_MS)}; a name counts until its name servers answer or time out`,
+  ],
   [
     "tasks of a lane, waiting and running; pages of one account",
     `${count(LANE_TASKS_MAX)} each`,

@@ -6,11 +6,15 @@ import { randomBytes } from "node:crypto";
 import type { Response } from "express";
 import type { WebSocket } from "ws";
 import { CDP_MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
-import { DEVTOOLS_MESSAGE_BYTES_MAX } from "../../../schemas/rendering/devtools-limits.ts";
+import {
+  DEVTOOLS_MESSAGE_BYTES_MAX,
+  DEVTOOLS_UNREAD_BYTES_MAX,
+} from "../../../schemas/rendering/devtools-limits.ts";
 import { linkSubjects } from "../../../schemas/rendering/devtools-worker.ts";
 import { upgradeOf } from "../../http/upgrade-requests.ts";
 import type { DevtoolsBus, Link } from "./devtools-bus.ts";
 import type { DevtoolsSessions, SessionOf } from "./devtools-sessions.ts";
+import { UnreadBytes } from "./unread-bytes.ts";
 
 /**
  * Maximum bytes from one client that its worker has not processed yet. Above this limit the gateway pauses reading
@@ -23,6 +27,9 @@ const PING_MS = 15_000;
 const NO_LONGER_VALID = 4_401;
 /** Bytes of ids and names that a message of the browser may have in addition to its content. */
 const FRAME_BYTES_MORE = 64 * 1024;
+
+/** The messages that clients of this gateway have not read, of all sockets. */
+const UNREAD = new UnreadBytes(DEVTOOLS_UNREAD_BYTES_MAX);
 
 export interface SocketOf {
   sessions: DevtoolsSessions;
@@ -46,10 +53,19 @@ export async function openSocket(response: Response, parts: SocketOf): Promise<v
   const id = randomBytes(16).toString("hex");
   const { toGateway, toWorker } = linkSubjects(id);
   const opened = Promise.withResolvers<WebSocket>();
-  const link = bus.openLink({
+  const link: Link = bus.openLink({
     ...{ receiveOn: toGateway, sendTo: toWorker },
     frameBytesMax: CDP_MESSAGE_BYTES_MAX + FRAME_BYTES_MORE,
-    take: async (frame) => await write(await opened.promise, frame),
+    take: async (frame) => {
+      const socket = await opened.promise;
+      const cutOff = () => {
+        link.end("the client does not read");
+        // A close frame would wait behind the unread message, and keep its memory.
+        socket.terminate();
+      };
+      const read = UNREAD.add(of.accountId, frame.length, cutOff);
+      await write(socket, frame).finally(read);
+    },
     ended({ by, reason }) {
       if (by === "us") return;
       const code = by === "other" ? 1_000 : 1_011;

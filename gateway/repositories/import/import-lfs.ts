@@ -33,6 +33,8 @@ export type ImportFetch = (
     bytesMax: number;
     /** 0 returns a redirect as it is. */
     redirectsMax?: number;
+    /** The account for which lookups of names count. */
+    lookupOwner?: string;
     signal: AbortSignal;
   },
 ) => Promise<{ status: number; headers: Headers; body: Readable }>;

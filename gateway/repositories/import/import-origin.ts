@@ -22,8 +22,11 @@ import { retried } from "./retried.ts";
 const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface OriginParts {
-  /** Resolves to all addresses of a host. Rejects if one of them is not allowed. */
-  resolve(host: string, signal: AbortSignal): Promise<readonly string[]>;
+  /**
+   * Resolves to all addresses of a host. Rejects if one of them is not allowed. The lookup counts for this
+   * account.
+   */
+  resolve(host: string, signal: AbortSignal, account?: string): Promise<readonly string[]>;
   /** All certificate authorities to trust, in PEM; defaults to the system's. */
   authorities?: string | undefined;
   /** The HTTP client that follows redirects in place of git, and that fetches large files. */

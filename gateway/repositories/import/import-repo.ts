@@ -38,11 +38,12 @@ export interface ImportParts extends GitParts, OriginParts {
  * with an ActorError that states the reason of a failure.
  */
 export async function importRepo(
-  parts: ImportParts,
+  given: ImportParts,
   { id, address, url, branch, depth }: RepoOrigin & { id: string; address: RepoAddress },
   left: AbortSignal,
   tell: (progress: ImportProgress) => void,
 ): Promise<string | null> {
+  const parts = { ...given, ...requestsFor(address.accountId, given) };
   const { msMax = IMPORT_MS_MAX } = parts;
   const late = new AbortController();
   const text = `Cannot import: it takes longer than ${Math.ceil(msMax / 60_000)} minutes`;
@@ -232,4 +233,15 @@ async function setHead(actors: ActorClient, id: string, head: string): Promise<v
   const defaultBranch = head.slice("refs/heads/".length);
   if (refNameFault(head) !== undefined || !head.startsWith("refs/heads/")) return;
   await actors.call(repoContract, id, "configure", { defaultBranch });
+}
+
+/** Counts the lookups of names for the account of the import. */
+function requestsFor(
+  accountId: string,
+  { resolve, fetch }: OriginParts,
+): Pick<OriginParts, "resolve" | "fetch"> {
+  return {
+    resolve: (host, signal) => resolve(host, signal, accountId),
+    fetch: (url, options) => fetch(url, { ...options, lookupOwner: accountId }),
+  };
 }

@@ -17,7 +17,7 @@ import { readLfsRequest, sendLfs, sendLfsError } from "./lfs-answers.ts";
 import { batch } from "./lfs-batch.ts";
 import { createLock, listLocks, removeLock, verifyLocks } from "./lfs-locks.ts";
 import { checkWritable, type LfsParts, objectFault } from "./lfs-parts.ts";
-import { TransferSlots } from "./transfer-slots.ts";
+import { downloadMsMax, TransferSlots } from "./transfer-slots.ts";
 
 interface LfsEndpoint {
   /** The name of the endpoint in logs and metrics. */
@@ -96,13 +96,14 @@ function download({ access, actors, lfs, transfers }: LfsParts) {
     );
     const [found] = objects;
     if (!found) throw new ActorError("not_found", "Object does not exist");
-    const content = {
-      tag: oid,
-      bytes: found.bytes,
-      type: "application/octet-stream",
-      read: (start: number, end: number) => lfs.read(accountId, found, { start, end }, signal),
-    };
-    await transfers.run(response, () => answerRanged(request, response, content, signal));
+    const { bytes } = found;
+    const transfer = { accountId, signal, msMax: downloadMsMax(bytes) };
+    await transfers.run(response, transfer, async (inTime) => {
+      const read = (start: number, end: number) =>
+        lfs.read(accountId, found, { start, end }, inTime);
+      const content = { tag: oid, bytes, type: "application/octet-stream", read };
+      await answerRanged(request, response, content, inTime);
+    });
   };
 }
 
@@ -130,7 +131,8 @@ function upload(parts: LfsParts) {
       throw new ActorError("storage_full", text);
     }
     const { id, address } = used;
-    await transfers.run(response, async () => {
+    // The server limits the time of an upload, as of any request.
+    await transfers.run(response, { accountId: address.accountId, signal }, async () => {
       const body = gitBody(request, { bytesMax: lfsObjectBytes(sizes) });
       try {
         const object = { oid, bytes: size };

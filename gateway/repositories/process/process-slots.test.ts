@@ -63,21 +63,68 @@ describe("process slots", () => {
     expect(slots.running).to.equal(0);
   });
 
-  it("enter() gives one account half of the slots while others wait, and all slots otherwise", async () => {
-    const slots = new ProcessSlots({ ...limits, processes: 4, queue: 8 });
-    const first = await Promise.all(["a1", "a2", "a3", "a4"].map((n) => slots.enter(of(n), never)));
+  it("enter() gives one account half of the slots while others wait, and three quarters otherwise", async () => {
+    const slots = new ProcessSlots({ ...limits, processes: 8, queue: 16 });
+    const ofA = ["a1", "a2", "a3", "a4", "a5", "a6"];
+    const first = await Promise.all(ofA.map((name) => slots.enter(of(name), never)));
+    first.push(await slots.enter(of("b1"), never), await slots.enter(of("b2"), never));
     const order: string[] = [];
-    const waiting = ["a5", "a6", "b1", "c1"].map(async (name) => {
+    const waiting = ["a7", "a8", "b3", "c1"].map(async (name) => {
       const leave = await slots.enter(of(name), never);
       order.push(name);
       return leave;
     });
     for (const leave of first) leave();
     const leaves = await Promise.all(waiting);
-    // Account a uses its whole share until the third of its four processes has left.
-    expect(order).to.deep.equal(["b1", "c1", "a5", "a6"]);
+    // Account a has its whole share until the third of its six processes has left.
+    expect(order).to.deep.equal(["b3", "c1", "a7", "a8"]);
     for (const leave of leaves) leave();
     expect([slots.running, slots.waiting]).to.deep.equal([0, 0]);
+  });
+
+  for (const { processes, most } of [
+    { processes: 16, most: 12 },
+    { processes: 8, most: 6 },
+    { processes: 4, most: 3 },
+    { processes: 2, most: 1 },
+  ]) {
+    it(`enter() lets one account take ${most} of ${processes} slots, and other accounts go on`, async () => {
+      const slots = new ProcessSlots({ ...limits, processes, queue: 8, queueMs: 20 });
+      const names = Array.from({ length: most }, (_, index) => `a${index}`);
+      const held = await Promise.all(names.map((name) => slots.enter(of(name), never)));
+      expect((await refusalOf(slots.enter(of("a-next"), never))).code).to.equal("busy");
+      expect(slots.running).to.equal(most);
+      // Another account passes a request of the first account that waits.
+      const waiting = refusalOf(slots.enter(of("a-next"), never));
+      const others = await Promise.all(
+        Array.from({ length: processes - most }, (_, index) => slots.enter(of(`b${index}`), never)),
+      );
+      expect(slots.running).to.equal(processes);
+      expect((await waiting).code).to.equal("busy");
+      for (const leave of [...others, ...held]) leave();
+      (await slots.enter(of("a-next"), never))();
+      expect([slots.running, slots.waiting]).to.deep.equal([0, 0]);
+    });
+  }
+
+  it("enter() gives one account the only slot of a small gateway", async () => {
+    const slots = new ProcessSlots({ ...limits, processes: 1, queueMs: 20 });
+    const leave = await slots.enter(of("a1"), never);
+    expect((await refusalOf(slots.enter(of("b1"), never))).code).to.equal("busy");
+    leave();
+    (await slots.enter(of("b1"), never))();
+  });
+
+  it("enter() starts a waiting process of the account when its own process has left", async () => {
+    const slots = new ProcessSlots({ ...limits, processes: 4 });
+    const held = await Promise.all(["a1", "a2", "a3"].map((name) => slots.enter(of(name), never)));
+    const next = slots.enter(of("a4"), never);
+    expect([slots.running, slots.waiting]).to.deep.equal([3, 1]);
+    held[0]?.();
+    const leave = await next;
+    expect([slots.running, slots.waiting]).to.deep.equal([3, 0]);
+    for (const end of [...held, leave]) end();
+    expect(slots.running).to.equal(0);
   });
 
   it("enter() lets one account fill half of the queue and no more", async () => {

@@ -1,6 +1,6 @@
 /**
- * Limits the git processes of a gateway and of each repository. Further requests wait in a queue, in which an account
- * past its share is served last.
+ * Limits the git processes of a gateway, and those of each repository and account. Further requests wait in a queue,
+ * in which an account past its share is served last.
  */
 import { availableParallelism } from "node:os";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -9,18 +9,23 @@ import { ActorError } from "../../../schemas/errors.ts";
  * Git processes that run at the same time, for each processor core. They wait for disk and network as often as they
  * compute.
  */
-const GIT_PROCESSES_PER_CORE = 4;
+export const GIT_PROCESSES_PER_CORE = 4;
 /** Git processes of one repository at the same time. The limit keeps one repository from using all slots. */
-const GIT_PROCESSES_PER_REPO = 6;
+export const GIT_PROCESSES_PER_REPO = 6;
 /** One account's share of the processes while other accounts wait, and its share of the queue at any time. */
 const GIT_ACCOUNT_SHARE = 0.5;
+/**
+ * Share of the slots that stays free for other accounts. An account that has its own share cannot take them. Without
+ * them, one account with slow clones or pushes in two repositories could hold all slots for GIT_PROCESS_MS_MAX.
+ */
+export const GIT_FREE_SHARE = 0.25;
 /**
  * Limits for the requests that wait for a process, per gateway and per repository. After GIT_QUEUE_MS a request gets
  * a 503, and the client tries again.
  */
 const GIT_QUEUE_MAX = 128;
 const GIT_QUEUE_PER_REPO_MAX = 32;
-const GIT_QUEUE_MS = 15_000;
+export const GIT_QUEUE_MS = 15_000;
 
 /** The repository and account that a process works for. */
 interface SlotOwner {
@@ -135,9 +140,10 @@ export class ProcessSlots {
     }
   }
 
-  #hasRoom({ id }: SlotOwner): boolean {
+  #hasRoom(repo: SlotOwner): boolean {
     const { processes, perRepo } = this.#limits;
-    return this.#total < processes && (this.#running.get(id) ?? 0) < perRepo;
+    const keptFree = this.#hasShare(repo) ? Math.max(1, Math.floor(processes * GIT_FREE_SHARE)) : 0;
+    return this.#total + keptFree < processes && (this.#running.get(repo.id) ?? 0) < perRepo;
   }
 
   #hasShare({ accountId }: SlotOwner): boolean {

@@ -40,7 +40,7 @@ export class AppFetch {
    */
   async fetch(
     operation: Extract<Operation, { type: "fetch" }>,
-    asker: { signal: AbortSignal; comes: (bytes: number) => void },
+    asker: { account: string; signal: AbortSignal; comes: (bytes: number) => void },
   ): Promise<OperationResult> {
     const release = await this.#places.take(asker.signal);
     try {
@@ -52,7 +52,11 @@ export class AppFetch {
 
   async #fetch(
     { request, redirect }: Extract<Operation, { type: "fetch" }>,
-    { signal, comes }: { signal: AbortSignal; comes: (bytes: number) => void },
+    {
+      account,
+      signal,
+      comes,
+    }: { account: string; signal: AbortSignal; comes: (bytes: number) => void },
   ): Promise<OperationResult> {
     const { method, url, headers, body } = request;
     const sent = new Headers();
@@ -60,6 +64,7 @@ export class AppFetch {
       if (!OURS.has(name.toLowerCase())) sent.append(name, value);
     const answer = await egressFetch(url, {
       agents: this.#agents,
+      lookupOwner: account,
       signal,
       method,
       headers: Object.fromEntries(sent),

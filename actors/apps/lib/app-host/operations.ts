@@ -150,7 +150,10 @@ export class Operations {
   #perform(wanted: Operation, asker: Asker): Promise<OperationResult> {
     switch (wanted.type) {
       case "fetch":
-        return this.#parts.fetch.fetch(wanted, asker);
+        return this.#parts.fetch.fetch(wanted, {
+          ...asker,
+          account: readAppKey(asker.app).accountId,
+        });
       case "agent.request":
         return this.#request(wanted, asker);
       case "agent.invoke":

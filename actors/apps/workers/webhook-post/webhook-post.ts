@@ -25,7 +25,7 @@ import { isSuccessful } from "../../../../schemas/status-classes.ts";
 import { Id } from "../../../../schemas/values.ts";
 import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
-import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import { type EgressGuard, guardFor } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
@@ -135,7 +135,9 @@ async function tryOnce(
     const secrets = await secretsOf(parts, [task.secret ?? []].flat(), context);
     const { id, contentType } = task;
     const headers = webhookHeaders({ id, contentType, body, secrets, now: clock.now() });
-    const answered = await send(parts, task.url, { headers, body, signal: context.signal });
+    const guard = guardFor(context.sender.accountId, parts.guard);
+    const { signal } = context;
+    const answered = await send({ ...parts, guard }, task.url, { headers, body, signal });
     const { status, answer, retryAfterMs } = answered;
     const isFine = isSuccessful(status);
     return {

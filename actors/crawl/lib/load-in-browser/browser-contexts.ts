@@ -25,6 +25,8 @@ export const CRAWL_CONTEXT_AGE_MS_MAX = 5 * 60_000;
 interface BrowserContextsParts {
   pool: BrowserPool;
   clock: Clock;
+  /** The account of the crawl. Its pages share the limit for lookups of names. */
+  account?: string | undefined;
   request: CrawlRequest;
   /** Parameters of all pages. */
   parameters: PageRequest;
@@ -102,10 +104,11 @@ export class BrowserContexts {
   }
 
   async #openContext(): Promise<OpenContext> {
-    const { pool, clock, request } = this.#parts;
+    const { pool, clock, account, request } = this.#parts;
     this.#closing.signal.throwIfAborted();
     const cookies = await this.#cookies;
     const context = await pool.newContext(this.#closing.signal);
+    if (account !== undefined) context.egress.countLookupsFor(account);
     try {
       if (cookies !== undefined) await context.page.browserContext().setCookie(...cookies);
       else if (request.cookies !== undefined) {

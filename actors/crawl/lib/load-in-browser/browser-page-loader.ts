@@ -40,6 +40,7 @@ const GOTO_AHEAD_MS = 20;
 export interface BrowserPageLoaderParts {
   pool: BrowserPool;
   clock: Clock;
+  account?: string | undefined;
   request: CrawlRequest;
   limits?: Partial<ContextLimits>;
   /** Semaphore for pages that need a browser of their own; by default the loader loads one such page at a time. */

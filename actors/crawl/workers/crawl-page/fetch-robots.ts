@@ -221,6 +221,8 @@ class RobotsFetch {
     try {
       const { status, headers, body } = await egressFetch(url, {
         agents: this.#agents,
+        // Crawls of several accounts use the same robots.txt. All robots.txt have the lookups of one owner.
+        lookupOwner: "robots",
         signal: deadline.signal,
         headers: { "user-agent": CRAWLER_USER_AGENT, accept: "text/plain,*/*;q=0.8" },
         bytesMax: Number.POSITIVE_INFINITY,

@@ -5,7 +5,7 @@ import { account } from "../../../../schemas/account/account.ts";
 import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
-import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import { type EgressGuard, guardFor } from "../../../egress/egress-guard.ts";
 import { JsonChecker } from "../../../rendering/lib/ai/json-checker.ts";
 import { JsonExtractor, type OperatorsAi } from "../../../rendering/lib/ai/json-extractor.ts";
 import type { BrowserPool } from "../../../rendering/lib/browser/browser-pool.ts";
@@ -92,14 +92,16 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   const requestKeys = new RequestKeys(bus);
   const fetched = new HeldJobs({
     ...{ blobs, requestKeys, clock, watch },
-    open: async (_, request) => {
-      return new HttpPageLoader({ guard, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
+    open: async ({ account }, request) => {
+      const ofAccount = guardFor(account, guard);
+      return new HttpPageLoader({ guard: ofAccount, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
     },
   });
   const apart = new Semaphore(BROWSERS_APART_MAX);
   const rendered = new HeldJobs({
     ...{ blobs, requestKeys, clock, watch },
-    open: async (_, request) => new BrowserPageLoader({ pool, clock, request, apart }),
+    open: async ({ account }, request) =>
+      new BrowserPageLoader({ pool, clock, account, request, apart }),
   });
   const shared = {
     cache: new TtlStore(bus, "page", CachedPage),

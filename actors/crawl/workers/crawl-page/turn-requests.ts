@@ -7,6 +7,7 @@ import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts"
 import { site } from "../../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { timeWork } from "../../../../schemas/meter.ts";
+import { guardFor } from "../../../egress/egress-guard.ts";
 import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
@@ -170,13 +171,14 @@ export class TurnRequests {
 
   async #sitemap(request: SitemapRequest, { release, ...departure }: Start): Promise<Made> {
     const { worker, held, mail } = this.#parts;
-    const { job, turn } = this.#parts.turn;
+    const { job, turn, account } = this.#parts.turn;
     const { sitemaps, clock } = worker;
     const headers = new CrawlHeaders(held.request).forFile(request.url, clock.now());
     const { send } = mail;
     try {
       const task = { job, turn, request, headers, departure, send };
-      const { awayMs } = await fetchSitemap(sitemaps, task);
+      const guard = guardFor(account, sitemaps.guard);
+      const { awayMs } = await fetchSitemap({ ...sitemaps, guard }, task);
       return { awayMs: this.#recordPause(awayMs), reported: Promise.resolve() };
     } finally {
       release();

@@ -43,7 +43,11 @@ export function logoFetchWorker({ guard, ca, timeoutMs = LOGO_FETCH_MS }: LogoFe
     const signal = AbortSignal.any([stopping, AbortSignal.timeout(timeoutMs)]);
     try {
       const headers = { Accept: LOGO_TYPES.join(", ") };
-      const answer = await egressFetch(uri, { agents, signal, headers, bytesMax: LOGO_BYTES_MAX });
+      const answer = await egressFetch(uri, {
+        ...{ agents, signal, headers, bytesMax: LOGO_BYTES_MAX },
+        // No account is known here. All logos together have the lookups of one owner.
+        lookupOwner: "logos",
+      });
       // Refuse a redirect to plain HTTP: a network on the way could replace the picture that people see.
       if (answer.status !== 200 || !answer.url.startsWith("https:")) {
         answer.body.destroy();

@@ -25,7 +25,7 @@ import {
   sessionSubject,
   type Target,
 } from "../../../../schemas/rendering/devtools-worker.ts";
-import type { EgressGuard } from "../../../egress/egress-guard.ts";
+import { type EgressGuard, guardFor } from "../../../egress/egress-guard.ts";
 import { answerOn } from "../../../runtime/bus/answer.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
@@ -140,8 +140,9 @@ export class DevtoolsSession {
   }
 
   async #start(): Promise<void> {
-    const { bus, logger, guard, executablePath, clock, actors } = this.#parts;
-    const { id, allowedDomains } = this.#of;
+    const { bus, logger, executablePath, clock, actors } = this.#parts;
+    const { id, account: accountId, allowedDomains } = this.#of;
+    const guard = guardFor(accountId, this.#parts.guard);
     const browser = await SessionBrowser.start({
       executablePath,
       clock,

@@ -35,6 +35,8 @@ export type Action = "print" | "capture" | "read";
 
 export interface PageTask {
   action: Action;
+  /** The account whose page it is. Its pages share the limit for lookups of names. */
+  account?: string | undefined;
   /** Epoch milliseconds. */
   deadlineAt: number;
   /** Called when the page gets a browser. The browser time of the task counts from then on. */
@@ -58,7 +60,7 @@ export class HeldPage implements AsyncDisposable {
   /** Opens a page in a new context of the pool. `signal` cancels the task. */
   static async open(
     pool: BrowserPool,
-    { action, deadlineAt, hold, setWaiting }: PageTask,
+    { action, account, deadlineAt, hold, setWaiting }: PageTask,
     { signal, clock }: { signal: AbortSignal; clock: Clock },
   ): Promise<HeldPage> {
     await using resources = new AsyncDisposableStack();
@@ -67,6 +69,7 @@ export class HeldPage implements AsyncDisposable {
     const deadline = resources.use(new Timeout({ ms, error, clock }));
     const given = AbortSignal.any([cancelledBy(signal, action), deadline.signal]);
     const context = resources.use(await pool.newContext(given));
+    if (account !== undefined) context.egress.countLookupsFor(account);
     hold?.();
     const ended = AbortSignal.any([given, context.lost]);
     // When the task is cancelled, its deadline passes or the page is lost, the context is released immediately,

@@ -99,12 +99,12 @@ async function print(
   const { sources: _, files, ...shared } = task.parameters;
   const document = file === undefined ? source : { files, document: file };
   const parameters = onDevice({ ...shared, ...document }, "print");
-  const { deadlineAt, setWaiting } = task;
+  const { account, deadlineAt, setWaiting } = task;
   // Only the first page calls `hold`, because the browser time of the task counts from there.
   const hold = index === 0 ? task.hold : undefined;
   await using held = await HeldPage.open(
     pool,
-    { action: "print", deadlineAt, hold, setWaiting },
+    { action: "print", account, deadlineAt, hold, setWaiting },
     limits,
   );
   const pdfOptions = shared.pdfOptions && { ...shared.pdfOptions, displayHeaderFooter: false };
@@ -125,8 +125,12 @@ async function print(
 
 async function overlay(printing: Printing, printed: readonly PrintedSource[]) {
   const { pool, task, limits, spent } = printing;
-  const { deadlineAt, setWaiting, parameters } = task;
-  const held = await HeldPage.open(pool, { action: "print", deadlineAt, setWaiting }, limits);
+  const { account, deadlineAt, setWaiting, parameters } = task;
+  const held = await HeldPage.open(
+    pool,
+    { action: "print", account, deadlineAt, setWaiting },
+    limits,
+  );
   await using _ = held;
   const overlays = await held.explained(() =>
     printOverlays(held, {
