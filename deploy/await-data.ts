@@ -8,13 +8,7 @@ import { TimeoutError } from "@nats-io/transport-node";
 import { type DataLayout, FIRST_LAYOUT, type WantedLayout } from "../schemas/data-layout.ts";
 import { streamNames } from "../schemas/split-streams.ts";
 import { LOSABLE_STREAMS } from "../schemas/subjects.ts";
-import {
-  DATA_FORMAT,
-  dataFormatOf,
-  readLayout,
-  refuseNewerData,
-  refuseOtherLayout,
-} from "./data-format.ts";
+import { DATA_FORMAT, dataFormatOf, refuseNewerData, refuseOtherLayout } from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import { whenClusterIsReady } from "./streams.ts";
 
@@ -58,7 +52,7 @@ export async function awaitData(
 /** Waits until the first process with the role `actors` has stored the layout of the data. */
 async function awaitLayout(jetstream: JetStreamManager, signal: AbortSignal): Promise<DataLayout> {
   for (;;) {
-    const layout = await readLayout(jetstream);
+    const layout = await findLayout(jetstream);
     if (layout) return layout;
     await wait(POLL_MS, undefined, { signal });
   }
