@@ -211,6 +211,15 @@ export class BlobStore {
     return stored.length === chunks;
   }
 
+  /** Returns the bytes of the stream in which the blob is or would be, and their limit; Infinity if there is none. */
+  async streamUse(name: string): Promise<{ bytes: number; bytesMax: number }> {
+    const { stream } = this.#subjectsOf(name);
+    const { streams } = this.#bus.jetstream;
+    const { state, config } = await this.#ofLeader(name, () => streams.info(stream));
+    const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
+    return { bytes: state.bytes, bytesMax };
+  }
+
   /** Names of all blobs that begin with this token, including blobs of which only parts are stored. */
   async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
     const streams = blobFamily(family, this.#bus.layout.packStreams);
