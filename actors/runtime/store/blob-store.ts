@@ -220,6 +220,18 @@ export class BlobStore {
     return { bytes: state.bytes, bytesMax };
   }
 
+  /**
+   * Returns the names of the blobs whose names continue this prefix after a dot, and the number of stored messages of
+   * each. `prefix` must have at least two tokens.
+   */
+  async messagesBeneath(prefix: string): Promise<ReadonlyMap<string, number>> {
+    const { stream, beneath } = this.#subjectsOf(prefix);
+    const subjects = await this.#ofLeader(prefix, () => this.#bus.subjectsOf(stream, beneath));
+    const messages = new Map<string, number>();
+    for (const name of subjects.map(blobNameOf)) messages.set(name, (messages.get(name) ?? 0) + 1);
+    return messages;
+  }
+
   /** Names of all blobs that begin with this token, including blobs of which only parts are stored. */
   async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
     const streams = blobFamily(family, this.#bus.layout.packStreams);
