@@ -8,7 +8,13 @@ import { TimeoutError } from "@nats-io/transport-node";
 import { type DataLayout, FIRST_LAYOUT, type WantedLayout } from "../schemas/data-layout.ts";
 import { streamNames } from "../schemas/split-streams.ts";
 import { LOSABLE_STREAMS } from "../schemas/subjects.ts";
-import { DATA_FORMAT, dataFormatOf, refuseNewerData, refuseOtherLayout } from "./data-format.ts";
+import {
+  DATA_FORMAT,
+  dataFormatOf,
+  findLayout,
+  refuseNewerData,
+  refuseOtherLayout,
+} from "./data-format.ts";
 import { refuseUnfinishedRestore } from "./restore-mark.ts";
 import { whenClusterIsReady } from "./streams.ts";
 
