@@ -48,11 +48,11 @@ describe("room for an account's apps", function () {
     expect(await codeOf(LIMIT - 1_000)).to.equal("room");
   });
 
-  it("checkAppRoom() counts images of agents and bundles of older versions by their chunks", async () => {
+  it("checkAppRoom() counts bundles of older versions by their chunks, and no images of agents", async () => {
     const bytes = Buffer.alloc(3 * BLOB_CHUNK_BYTES + 1);
     await blobs.put(`app.${ACCOUNT}.hooks.agent.1f`, bytes);
     await blobs.put(`app.${ACCOUNT}.hooks.bundle.5ce1a4f0-0000-4000-8000-000000000000`, bytes);
-    const left = LIMIT - 6 * BLOB_CHUNK_BYTES;
+    const left = LIMIT - 3 * BLOB_CHUNK_BYTES;
     expect([await codeOf(left), await codeOf(left + 1)]).to.deep.equal(["room", "storage_full"]);
   });
 
@@ -66,7 +66,7 @@ describe("room for an account's apps", function () {
     });
     const refused = await deploying.catch((error) => error);
     expect(refused).to.include({ code: "storage_full" });
-    expect(refused.message).to.contain(`may store ${LIMIT}`).and.to.contain("TRUNKLINE_APPS_BYTES");
+    expect(refused.message).to.contain(`may have ${LIMIT}`).and.to.contain("TRUNKLINE_APPS_BYTES");
     expect(await world.client.call(appList, ACCOUNT, "list", {})).to.deep.equal({ apps: [] });
   });
 });

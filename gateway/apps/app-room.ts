@@ -1,4 +1,4 @@
-/** Limits the bytes that an account's apps store in the stream of apps, so that no account fills it for the others. */
+/** Limits the bytes of an account's bundles in the stream of apps, so that no account fills it for the others. */
 import { randomUUID } from "node:crypto";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
@@ -14,7 +14,8 @@ interface OneApp {
   name: string;
 }
 
-const BUNDLE_BYTES = /\.bundle\.(\d+)_[\w-]+$/;
+/** The name of a bundle. Bundles of older versions have no size in their names. */
+const BUNDLE = /\.bundle\.(?:(\d+)_)?[\w-]+$/;
 
 /**
  * Returns a new name for a bundle. Each version has a separate blob. Otherwise the late removal of an old version could
@@ -26,8 +27,9 @@ export function newBundleName({ accountId, name }: OneApp, bytes: number): strin
 }
 
 /**
- * Refuses with `storage_full` if the account's apps would store more than ACCOUNT_STREAM_SHARE of their stream. Counts
- * bundles, images of agents and large bodies. The bus itself is counted, so a crash loses no bytes and leaves none.
+ * Refuses with `storage_full` if the account's bundles would fill more than ACCOUNT_STREAM_SHARE of the stream. Images
+ * of agents do not count: they have their own limit, and a new version may be needed to delete them. The bus itself is
+ * counted, so a crash loses no bytes and leaves none.
  */
 export async function checkAppRoom(
   blobs: RoomBlobs,
@@ -40,13 +42,14 @@ export async function checkAppRoom(
   const limit = Math.floor(bytesMax * ACCOUNT_STREAM_SHARE);
   let bytes = 0;
   for (const [blob, messages] of await blobs.messagesBeneath(prefix)) {
-    const bundleBytes = BUNDLE_BYTES.exec(blob)?.[1];
-    // All messages of another blob have this size, except the last one, which may be small.
-    bytes += bundleBytes === undefined ? (messages - 1) * BLOB_CHUNK_BYTES : Number(bundleBytes);
+    const bundle = BUNDLE.exec(blob);
+    if (!bundle) continue;
+    // All messages of a blob have this size, except the last one, which may be small.
+    bytes += Number(bundle[1] ?? (messages - 1) * BLOB_CHUNK_BYTES);
   }
   if (bytes + moreBytes <= limit) return;
   throw new ActorError(
     "storage_full",
-    `Cannot deploy app "${name}": the apps of the account would store ${bytes + moreBytes} bytes and may store ${limit}, a quarter of their store (${SIZE_SETTINGS.apps}); delete an app that is no longer needed`,
+    `Cannot deploy app "${name}": the bundles of the account would have ${bytes + moreBytes} bytes and may have ${limit}, a quarter of the store of apps (${SIZE_SETTINGS.apps}); delete an app that is no longer needed`,
   );
 }
