@@ -58,7 +58,7 @@ describe("room for an account's apps", function () {
 
   it("deployApp() refuses a bundle past the limit, and leaves no data", async () => {
     await store(LIMIT);
-    const config = AppConfig.parse({ name: "more" });
+    const config = AppConfig.parse({ name: "more", compatibility_date: "2026-11-20" });
     const of = { accountId: ACCOUNT, name: "more" };
     const deploying = deployApp({ actors: world.client, blobs }, of, {
       config,
