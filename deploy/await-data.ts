@@ -11,7 +11,7 @@ import { LOSABLE_STREAMS } from "../schemas/subjects.ts";
 import {
   DATA_FORMAT,
   dataFormatOf,
-  readLayout,
+  findLayout,
   refuseNewerData,
   refuseOtherLayout,
 } from "./data-format.ts";
@@ -58,7 +58,7 @@ export async function awaitData(
 /** Waits until the first process with the role `actors` has stored the layout of the data. */
 async function awaitLayout(jetstream: JetStreamManager, signal: AbortSignal): Promise<DataLayout> {
   for (;;) {
-    const layout = await whenClusterIsReady(() => readLayout(jetstream));
+    const layout = await whenClusterIsReady(() => findLayout(jetstream));
     if (layout) return layout;
     await wait(POLL_MS, undefined, { signal });
   }

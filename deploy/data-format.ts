@@ -3,7 +3,7 @@
  * read data that newer code stores. New optional fields do not need a new format.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
+import { JetStreamApiError, JetStreamError, type JetStreamManager } from "@nats-io/jetstream";
 import { headers, RequestError } from "@nats-io/transport-node";
 import { z } from "zod";
 import {
@@ -78,20 +78,40 @@ interface FormatOptions {
 }
 
 /**
- * Returns the stored layout, or undefined if the bus has no stored format yet. Needs no permission to read states.
+ * Returns the stored layout, or undefined if no server of the bus answers with it yet. Needs no permission to read
+ * states. A caller must not assume that data without an answer has the first layout.
  */
-export async function readLayout(jetstream: JetStreamManager): Promise<DataLayout | undefined> {
+export async function findLayout(jetstream: JetStreamManager): Promise<DataLayout | undefined> {
   try {
     const query = { last_by_subj: DATA_FORMAT_SUBJECT };
     const message = await jetstream.direct.getMessage(STREAM, query);
     if (!message) return undefined;
     return layoutOf(StoredFormat.parse(message.json()));
   } catch (error) {
-    // A request to a stream that does not exist has no responders.
+    // A request to a stream that does not exist, or whose servers are all away, has no responders.
     const isNobody = error instanceof RequestError && error.isNoResponders();
     if (isNobody || isAbsent(error)) return undefined;
     throw error;
   }
+}
+
+/**
+ * Returns the stored layout. Returns the first layout if the leader of the first state stream says that no format is
+ * stored, or if the bus has no such stream. Rejects if that stream has no leader. Needs no permission to read states.
+ */
+export async function readLayout(jetstream: JetStreamManager): Promise<DataLayout> {
+  const found = await findLayout(jetstream);
+  if (found) return found;
+  try {
+    const query = { subjects_filter: DATA_FORMAT_SUBJECT };
+    const { state } = await jetstream.streams.info(STREAM, query);
+    if (Object.keys(state.subjects ?? {}).length === 0) return FIRST_LAYOUT;
+  } catch (error) {
+    if (isAbsent(error)) return FIRST_LAYOUT;
+    throw error;
+  }
+  // A replica without the message answered, or none did.
+  throw new JetStreamError("no server answered with the stored format");
 }
 
 /** Throws if a setting asks for a number of shards or streams that differs from the stored one. */

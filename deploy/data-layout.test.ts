@@ -11,7 +11,7 @@ import { streamNames } from "../schemas/split-streams.ts";
 import { stateBucket, stateSubjects } from "../schemas/subjects.ts";
 import { startWorld, type World } from "../scripts/testing/actor-world.ts";
 import { awaitData } from "./await-data.ts";
-import { dataFormatOf, readLayout, refuseNewerData } from "./data-format.ts";
+import { dataFormatOf, findLayout, readLayout, refuseNewerData } from "./data-format.ts";
 import { openData } from "./open-data.ts";
 
 describe("data layout", function () {
@@ -74,7 +74,11 @@ describe("data layout", function () {
       'TRUNKLINE_STATE_STREAMS: expected 2, as the first start stored it for the life of the data, found "1"; leave it unset';
     expect(await refusalOf(open({ stateStreams: 1 }))).to.equal(streams);
     expect(await refusalOf(awaited({ stateStreams: 1 }))).to.equal(streams);
-    expect(await readLayout(world.bus.jetstream)).to.include({ shards: 512, stateStreams: 2 });
+    for (const found of [
+      await readLayout(world.bus.jetstream),
+      await findLayout(world.bus.jetstream),
+    ])
+      expect(found).to.include({ shards: 512, stateStreams: 2 });
   });
 
   it("openData() declares each state stream and its journal", async () => {

@@ -114,7 +114,7 @@ export interface AppsParts {
   secrets: SecretBox;
   /** The parent domain of apps, see AppAddresses. */
   appsDomain: string;
-  blobs: Pick<BlobStore, "put" | "get" | "remove">;
+  blobs: Pick<BlobStore, "put" | "get" | "remove" | "messagesBeneath" | "streamUse">;
   answerOn: AnswerOn;
   answerBelow: AnswerBelow;
   streams: StreamReader;

@@ -15,6 +15,13 @@ export const STORE_DISK_SHARE = 3 / 4;
  */
 export const ACCOUNT_STREAM_SHARE = 1 / 4;
 /**
+ * Upkeep of repositories does not fill a stream of packs past this share, because it needs room twice: for the new
+ * packs, and for the replaced ones until the sweep removes them some hours later.
+ */
+export const UPKEEP_STREAM_SHARE = 0.85;
+/** Upkeep that stores fewer bytes is never postponed. So repositories of small pushes stay below their limit of packs. */
+export const UPKEEP_SMALL_BYTES = 1024 ** 2;
+/**
  * Bytes that KEPT reserves for states, mail, tasks and leases, because their streams have no byte limit.
  */
 export const KEPT_STORE_BYTES = 1024 ** 3;

@@ -106,8 +106,7 @@ export class DiskRoom {
     await rm(this.#reserve, { force: true });
     this.#hasReserve = false;
     this.#logger.warn({ bytes: DISK_RESERVE_BYTES }, "disk is full, reserve file deleted");
-    const { bsize, bavail } = await statfs(this.#folder);
-    this.#free = bsize * bavail;
+    this.#free = await freeBytesOf(this.#folder);
   }
 
   /** Writes real bytes, because a sparse file would reserve no disk space. */
@@ -128,6 +127,12 @@ export class DiskRoom {
       this.#logger.warn({ err: error }, "reserve file not created, will try again");
     }
   }
+}
+
+/** Returns the bytes that this user may still write on the disk of a folder. */
+export async function freeBytesOf(folder: string): Promise<number> {
+  const { bsize, bavail } = await statfs(folder);
+  return bsize * bavail;
 }
 
 const inMb = (bytes: number) => `${Math.floor(bytes / MB)} MB`;

@@ -2,7 +2,6 @@
  * Deploys a version of an app: stores it, starts it to check that it works, and only then makes it the serving
  * version.
  */
-import { randomUUID } from "node:crypto";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { appEntry } from "../../schemas/apps/agent.ts";
@@ -13,13 +12,14 @@ import type { DeployApp } from "../../schemas/apps/http/apps.ts";
 import { APP_START_MS_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError, isRefusal } from "../../schemas/errors.ts";
 import type { AppPorts } from "./app-ports.ts";
+import { checkAppRoom, newBundleName, type RoomBlobs } from "./app-room.ts";
 
 /** Time limit of the check. It includes the start, the transfer of the bundle to the host, and the answer. */
 const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
 
 interface DeployParts {
   actors: ActorClient;
-  blobs: Pick<BlobStore, "put" | "remove">;
+  blobs: Pick<BlobStore, "put" | "remove"> & RoomBlobs;
   /** The ports of apps; absent if apps have no ports. */
   ports?: Pick<AppPorts, "open" | "release"> | undefined;
 }
@@ -41,17 +41,22 @@ export async function deployApp(
     const text = `Cannot deploy app "${name}": it has no secret ${missing.join(", ")}; set it first with \`trunkline secret put\``;
     throw new ActorError("conflict", text);
   }
+  const bytes = Buffer.from(bundle);
+  const deployed = { accountId, name };
+  await checkAppRoom(blobs, deployed, bytes.length);
   const of = { accountId, app: name };
   const hasNewPort = await ports?.open(of);
   await actors.call(appList, accountId, "admit", { name }).catch(async (error: unknown) => {
     if (hasNewPort && isRefusal(error)) await ports?.release(of);
     throw error;
   });
-  const bytes = Buffer.from(bundle);
-  // Each version has a separate blob. Otherwise the late removal of an old version could delete the bundle of a newer
-  // version with the same text.
-  const blob = `app.${key}.bundle.${randomUUID()}`;
+  const blob = newBundleName(deployed, bytes.length);
   await blobs.put(blob, bytes);
+  // Checks again, because other deploys of the account may have stored their bundles since the first check.
+  await checkAppRoom(blobs, deployed, 0).catch(async (error: unknown) => {
+    if (isRefusal(error)) await blobs.remove(blob).catch(() => {});
+    throw error;
+  });
   const staged = { config, bundle: blob, bundleBytes: bytes.length };
   const { version } = await actors.call(app, key, "stage", staged).catch(async (error: unknown) => {
     if (isRefusal(error)) await blobs.remove(blob).catch(() => {});

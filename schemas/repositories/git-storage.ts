@@ -37,8 +37,8 @@ export const gitStorage = defineContract({
     settle: { input: z.object({ id: Id, bytes: Bytes, stored: z.boolean() }) },
     /** Counts the bytes of small uploads, which have no reservation. One message counts many uploads together. */
     add: { input: z.object({ bytes: Bytes }), reply: GitStored },
-    /** The sweep reports removed bytes. */
-    removed: { input: z.object({ bytes: Bytes }), reply: Nothing },
+    /** Reports removed bytes. The actor of the sweep sends it, because a gateway may stop before it reports. */
+    removed: { input: z.object({ bytes: Bytes }) },
     get: { input: Nothing, reply: GitStored },
   },
 });

@@ -21,6 +21,11 @@ export const StoredPack = z.object({
   accountId: Id,
   sha256: Sha256,
   sequence: z.int().min(1),
+  /**
+   * The bytes by which the account's count falls when the blob is removed; 0 for an aborted upload, which was never
+   * counted. Absent in rows of older versions.
+   */
+  bytes: z.int().min(0).optional(),
 });
 export type StoredPack = z.infer<typeof StoredPack>;
 const StoredPacks = z.array(StoredPack).max(PACK_SWEEP_BATCH);
@@ -49,6 +54,7 @@ export const packSweep = defineContract({
      * died.
      */
     listRemovable: { input: Nothing, reply: z.object({ removable: StoredPacks }) },
+    /** Reports that the packs are removed. Their accounts no longer pay for them. */
     removed: { input: z.object({ packs: StoredPacks }), reply: Nothing },
     /**
      * Holds blobs: none of them is removed for PACK_HELD_MS. The caller must then check whether the blobs exist.

@@ -32,7 +32,7 @@ export async function adminRestore(
     print(`${stream}: ${messages} messages restored and compared`);
   const restore = (bus: Bus) =>
     restoreBackup({ bus, folder, replicas: config.replicas, restored }, backup);
-  if (config.natsUrl !== undefined) await withBus(environment, restore);
+  if (config.natsUrl !== undefined) await withBus(environment, restore, { layout: "none" });
   else await withEmbeddedBus(config.dataDir, restore);
   print(`Restored the backup of ${backup.moment}
 Before the first start, copy secrets.key and credentials.json into the data folder, or set TRUNKLINE_SECRETS_KEY.`);

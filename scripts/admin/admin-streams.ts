@@ -3,9 +3,11 @@
  * starts.
  */
 import { TASKS } from "../../actors/main.ts";
-import { declareStreams } from "../../deploy/streams.ts";
-import { storeSizes } from "../../schemas/store-sizes.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+import { declareStreams, whenClusterIsReady } from "../../deploy/streams.ts";
+import { storeSizesOn } from "../account-limits.ts";
 import { configFromEnvironment } from "../config.ts";
+import { freeBytesOf } from "../disk-room.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
@@ -20,10 +22,13 @@ export async function adminStreams(
   if (surplus.length > 0)
     throw new UsageError('Cannot run "admin streams": expected nothing after it');
   const config = configFromEnvironment(environment);
-  const { replicas } = config;
-  const sizes = storeSizes(config.storeBytes, config.storeSizes);
-  await withBus(environment, (bus) =>
-    declareStreams(bus.jetstream, { replicas, layout: bus.layout, sizes, tasks: TASKS }),
-  );
+  const { replicas, natsUrl, dataDir } = config;
+  // The sizes must be those of the role `actors`, because a stream that has grown never shrinks.
+  const disk = natsUrl === undefined ? { freeBytes: await freeBytesOf(dataDir) } : undefined;
+  const declare = async ({ jetstream, layout }: Bus) => {
+    const sizes = await whenClusterIsReady(() => storeSizesOn({ jetstream }, config, disk));
+    await declareStreams(jetstream, { replicas, layout, sizes, tasks: TASKS });
+  };
+  await withBus(environment, declare, { layout: "wait" });
   console.log("All streams and queues of this version are there");
 }

@@ -38,7 +38,9 @@ describe("app", () => {
     app.deploy();
     app.stage();
     app.run("reject", { version: 2, reason: "SyntaxError" });
+    expect(app.sent).to.deep.equal(["app-purge removeBundle"]);
     app.run("reject", { version: 2, reason: "again" });
+    expect(app.sent).to.deep.equal([]);
     app.run("reject", { version: 1, reason: "too late" });
     const { versions, serving } = app.run("get", {});
     expect(serving).to.equal(1);

@@ -92,13 +92,19 @@ export const appActor = defineActor(contract, {
       };
     },
 
-    reject(state, { version: number, reason }, { rows }) {
+    reject(state, { version: number, reason }, { key, rows }) {
       const row = rows.get(`version.${number}`);
       if (!row || !("version" in row) || row.version.status !== "checking") {
         return { state, reply: {} };
       }
       const broken = { ...row, version: { ...row.version, status: "broken" as const, reason } };
-      return { state, rows: { [`version.${number}`]: broken }, reply: {} };
+      return {
+        state,
+        rows: { [`version.${number}`]: broken },
+        reply: {},
+        // A broken version never serves, so its bundle would only take room.
+        send: purgeOf(key, [row.version.bundle]),
+      };
     },
 
     rollBack(state, { version }, { key, now, rows }) {

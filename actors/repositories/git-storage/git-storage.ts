@@ -71,7 +71,6 @@ export const gitStorageActor = defineActor(gitStorage, {
     // stored. The counter must not become negative.
     removed: (state, { bytes }) => ({
       state: { ...state, bytes: Math.max(0, state.bytes - bytes) },
-      reply: {},
     }),
 
     get(state, _input, { now }) {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Envelope } from "../../../schemas/contract.ts";
 import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { PACK_SWEEP, packSweep } from "../../../schemas/repositories/pack-sweep.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
@@ -122,6 +123,31 @@ describe("pack-sweep", () => {
     sweep.condemn(pack(1, 9));
     sweep.tell("removed", { packs: [pack(1, 3)] });
     expect(sweep.rows.size).to.equal(1);
+  });
+
+  it("removed() reports the bytes of each account once, as they were before the removal", () => {
+    const other = { ...pack(3), accountId: "b".repeat(32), bytes: 30 };
+    const packs = [{ ...pack(1), bytes: 10 }, { ...pack(2), bytes: 20 }, other];
+    sweep.condemn(...packs);
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(...packs)).to.deep.equal(packs);
+    // After the removal, a repeated sweep finds no bytes any more.
+    const removed = packs.map((one) => ({ ...one, bytes: 0 }));
+    const sent = sweep.tell("removed", { packs: removed }).send;
+    const told = sent.map(({ kind, key, input }: Envelope) => ({ kind, key, input }));
+    expect(told).to.deep.equal([
+      { kind: "git-storage", key: ACCOUNT, input: { bytes: 30 } },
+      { kind: "git-storage", key: "b".repeat(32), input: { bytes: 30 } },
+    ]);
+    expect(sweep.tell("removed", { packs: removed }).send).to.deep.equal([]);
+  });
+
+  it("removed() believes the caller's bytes where an older version has stored none", () => {
+    sweep.condemn(pack(1));
+    sweep.now += PACK_SWEEP_GRACE_MS;
+    expect(sweep.condemn(pack(1))).to.deep.equal([pack(1)]);
+    const { send } = sweep.tell("removed", { packs: [{ ...pack(1), bytes: 10 }] });
+    expect(send[0]).to.deep.include({ kind: "git-storage", input: { bytes: 10 } });
   });
 
   it("sweepDue() forgets packs condemned long ago and not seen since, except during their removal", () => {

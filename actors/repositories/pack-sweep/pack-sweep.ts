@@ -3,8 +3,9 @@
  * no push holds.
  */
 import { z } from "zod";
-import { envelope } from "../../../schemas/contract.ts";
+import { type Envelope, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { PACK_HELD_MS, PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { packSweep, StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
@@ -53,9 +54,9 @@ export const packSweepActor = packSweepActorWith(TIMES);
  * Stored at: `packs`
  *
  * State: `{ begun }`. A row for each stored pack that no repository named, `<account>.<sha-256>`, and for each such
- * large file, `<account>.lfs.<sha-256>`: `{ family: "pack" or "lfs", accountId, sha256, sequence, at, removing }`,
- * its last sequence in `PACKS`, the time of that look, and whether a task to remove it was sent; the row is removed
- * with the pack, when a repository names the pack again, or after a day
+ * large file, `<account>.lfs.<sha-256>`: `{ family: "pack" or "lfs", accountId, sha256, sequence, bytes?, at,
+ * removing }`, its last sequence in `PACKS`, its bytes, the time of that look, and whether a task to remove it was
+ * sent; the row is removed with the pack, when a repository names the pack again, or after a day
  */
 export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
   return defineActor(packSweep, {
@@ -94,7 +95,7 @@ export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
           if (known?.sequence !== pack.sequence) {
             changes[row] = { ...pack, at: now, removing: false };
           } else if (known.at + graceMs <= observedFrom) {
-            changes[row] = { ...known, removing: true };
+            changes[row] = { ...known, ...pack, removing: true };
             removable.push(pack);
           }
         }
@@ -110,8 +111,11 @@ export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
         const deletable = packs
           .map((pack) => ({ ...pack, row: rowOf(pack) }))
           .filter(({ row, sequence }) => rows.get(row)?.sequence === sequence);
+        // The report is stored in the commit that removes the rows. So each pack is subtracted exactly once, wherever
+        // a gateway stops.
         return {
           state,
+          send: freed(deletable.map(({ row, ...pack }) => ({ ...pack, ...rows.get(row) }))),
           rows: Object.fromEntries(deletable.map(({ row }) => [row, null])),
           reply: {},
         };
@@ -135,3 +139,14 @@ export function packSweepActorWith({ heldMs, graceMs, everyMs }: SweepTimes) {
 
 const rowOf = ({ family, accountId, sha256 }: Omit<StoredPack, "sequence">) =>
   family === "pack" ? `${accountId}.${sha256}` : `${accountId}.${family}.${sha256}`;
+
+/** Returns a message for each account whose packs are removed. */
+function freed(packs: readonly Pick<StoredPack, "accountId" | "bytes">[]): Envelope[] {
+  const bytesOf = new Map<string, number>();
+  for (const { accountId, bytes = 0 } of packs) {
+    if (bytes > 0) bytesOf.set(accountId, (bytesOf.get(accountId) ?? 0) + bytes);
+  }
+  return [...bytesOf].map(([accountId, bytes]) =>
+    envelope(gitStorage, accountId, "removed", { bytes }),
+  );
+}

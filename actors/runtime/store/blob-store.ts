@@ -211,6 +211,27 @@ export class BlobStore {
     return stored.length === chunks;
   }
 
+  /** Returns the bytes of the stream in which the blob is or would be, and their limit; Infinity if there is none. */
+  async streamUse(name: string): Promise<{ bytes: number; bytesMax: number }> {
+    const { stream } = this.#subjectsOf(name);
+    const { streams } = this.#bus.jetstream;
+    const { state, config } = await this.#ofLeader(name, () => streams.info(stream));
+    const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
+    return { bytes: state.bytes, bytesMax };
+  }
+
+  /**
+   * Returns the names of the blobs whose names continue this prefix after a dot, and the number of stored messages of
+   * each. `prefix` must have at least two tokens.
+   */
+  async messagesBeneath(prefix: string): Promise<ReadonlyMap<string, number>> {
+    const { stream, beneath } = this.#subjectsOf(prefix);
+    const subjects = await this.#ofLeader(prefix, () => this.#bus.subjectsOf(stream, beneath));
+    const messages = new Map<string, number>();
+    for (const name of subjects.map(blobNameOf)) messages.set(name, (messages.get(name) ?? 0) + 1);
+    return messages;
+  }
+
   /** Names of all blobs that begin with this token, including blobs of which only parts are stored. */
   async names(family: keyof typeof BLOB_STREAMS): Promise<Set<string>> {
     const streams = blobFamily(family, this.#bus.layout.packStreams);

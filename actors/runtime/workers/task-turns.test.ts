@@ -73,6 +73,22 @@ describe("TaskTurns", () => {
     expect(fill(turns, ["a", "b", "c"])).to.deep.equal(["c"]);
   });
 
+  it("begin() with twenty times more keys takes about twenty times longer", () => {
+    // The shortest of several runs, because other work of the machine only makes a run longer.
+    const shortestMs = (keys: number) => {
+      const turns = new TaskTurns({ places: 40, computing: 4, perKey: 4, reserved: 4 });
+      for (let key = 0; key < keys; key++) turns.queued(`key ${key}`);
+      const runs = Array.from({ length: 10 }, () => {
+        const from = performance.now();
+        turns.begin();
+        return performance.now() - from;
+      });
+      return Math.min(...runs);
+    };
+    shortestMs(200);
+    expect(shortestMs(4_000)).to.be.below(100 * shortestMs(200));
+  });
+
   it("end() forgets a key without tasks, with its credit and debt", () => {
     const turns = new TaskTurns(LIMITS);
     turns.queued("a");

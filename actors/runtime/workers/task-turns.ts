@@ -33,6 +33,12 @@ interface Turn {
   balanceMs: number;
 }
 
+/** The running tasks of all keys, and those of them that do not compute. */
+interface TurnSums {
+  running: number;
+  idle: number;
+}
+
 export class TaskTurns {
   readonly #limits: TurnLimits;
   /** In the order of their turns. */
@@ -52,10 +58,13 @@ export class TaskTurns {
    * later. The queue counts as empty until `queued`. Returns undefined while no key has both a task and a place.
    */
   begin(): string | undefined {
-    const ready = [...this.#turns].filter(([, turn]) => this.#mayBegin(turn));
+    const sums = this.#sums();
+    if (sums.running >= this.#limits.places) return undefined;
+    const ready = [...this.#turns].filter(([, turn]) => this.#mayBegin(turn, sums));
     if (ready.length === 0) return undefined;
     // Gives the keys as many rounds of credit as needed until one of them may begin.
-    const shortMs = -Math.max(...ready.map(([, { balanceMs }]) => balanceMs));
+    const mostMs = ready.reduce((most, [, turn]) => Math.max(most, turn.balanceMs), -Infinity);
+    const shortMs = -mostMs;
     if (shortMs >= 0) {
       const rounds = Math.floor(shortMs / TURN_QUANTUM_MS) + 1;
       for (const [, turn] of ready) turn.balanceMs += rounds * TURN_QUANTUM_MS;
@@ -93,18 +102,24 @@ export class TaskTurns {
     return this.#turns.size;
   }
 
-  #mayBegin({ isQueued, running, answering }: Turn): boolean {
+  /** Returns true if the key may begin a task, while fewer tasks run than there are places. */
+  #mayBegin({ isQueued, running, answering }: Turn, sums: TurnSums): boolean {
     const { places, computing, perKey, reserved } = this.#limits;
     // A caller that reads its result slowly must not occupy more places without end.
     const besides = Math.min(answering, Math.floor(perKey / 2));
     if (!isQueued || running - besides >= perKey) return false;
-    const all = [...this.#turns.values()];
-    const runningNow = all.reduce((sum, turn) => sum + turn.running, 0);
-    if (runningNow >= places) return false;
     // The first task of a key does not wait for other keys, because their tasks may compute without end.
     if (running === 0) return true;
-    const idle = all.reduce((sum, turn) => sum + turn.waiting + turn.answering, 0);
-    return runningNow - idle < computing && runningNow < places - reserved;
+    return sums.running - sums.idle < computing && sums.running < places - reserved;
+  }
+
+  #sums(): TurnSums {
+    const sums = { running: 0, idle: 0 };
+    for (const { running, waiting, answering } of this.#turns.values()) {
+      sums.running += running;
+      sums.idle += waiting + answering;
+    }
+    return sums;
   }
 
   #turnOf(key: string): Turn {

@@ -37,6 +37,7 @@ import { appLogSubject } from "../../../schemas/subjects.ts";
 import { pageOf } from "../../http/listing.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { type AppAddresses, machineUrlOf, originOf } from "../app-addresses.ts";
+import type { RoomBlobs } from "../app-room.ts";
 import { deployApp } from "../deploy-app.ts";
 
 export const APPS_TAG: Tag = {
@@ -55,7 +56,7 @@ const SECRETS = `${APP}/secrets`;
 
 interface AppRouteParts {
   actors: ActorClient;
-  blobs: Pick<BlobStore, "put" | "remove">;
+  blobs: Pick<BlobStore, "put" | "remove"> & RoomBlobs;
   secrets: Pick<SecretBox, "seal">;
   addresses: AppAddresses;
   /** The log lines of apps. */

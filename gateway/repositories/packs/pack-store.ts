@@ -12,12 +12,13 @@ import {
   type SweptFamily,
 } from "../../../schemas/repositories/pack-sweep.ts";
 import { type Pack, packBlob } from "../../../schemas/repositories/repo.ts";
+import { UPKEEP_SMALL_BYTES, UPKEEP_STREAM_SHARE } from "../../../schemas/store-limits.ts";
 import type { AccountStorage, StoredThing } from "./account-storage.ts";
 
 /** A pack and its index up to this size stay in memory while they are inspected and stored. They fit one message. */
 const WHOLE_PACK_BYTES_MAX = 512 * 1024;
 
-export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole">;
+export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole" | "streamUse">;
 
 export interface PackFiles {
   pack: string;
@@ -75,7 +76,8 @@ export class PackStore {
 
   /**
    * Stores a pack. Resolves when the pack is durable and the sweep cannot delete it for a limited time. A repetition
-   * changes nothing. Refuses with `storage_full` if the account has too many bytes.
+   * changes nothing. Refuses with `storage_full` if the account has too many bytes, or if a pack of upkeep would leave
+   * too little room to all accounts.
    */
   async put(
     accountId: string,
@@ -94,6 +96,7 @@ export class PackStore {
     const put = () => this.#blobs.put(name, content(), { signal });
     const thing = { accountId, bytes: bytes + indexBytes, isUpkeep };
     const store = () => this.#storage.store(thing, put, signal);
+    if (isUpkeep) await this.#checkUpkeepRoom(name, bytes + indexBytes);
     const until = performance.now() + this.#heldMs;
     const { wasThere } = await store();
     if (wasThere === false) return { sha256, ...sizes, until };
@@ -129,6 +132,16 @@ export class PackStore {
       held = Math.min(held, from + heldMs);
     }
     return held;
+  }
+
+  /** Large packs of upkeep wait until the stream has room, because the packs that they replace stay for some hours. */
+  async #checkUpkeepRoom(name: string, bytes: number): Promise<void> {
+    if (bytes < UPKEEP_SMALL_BYTES) return;
+    const stream = await this.#blobs.streamUse(name);
+    if (stream.bytes + bytes <= UPKEEP_STREAM_SHARE * stream.bytesMax) return;
+    const share = `${100 * UPKEEP_STREAM_SHARE} % of its ${stream.bytesMax} bytes`;
+    const text = `Cannot compact: ${bytes} bytes more would fill the stream of packs past ${share}`;
+    throw new ActorError("storage_full", text);
   }
 
   /** Writes a pack to files. Rejects if it is missing or damaged. */

@@ -63,6 +63,7 @@ function endingBlobs(blobs: BlobStore): PackBlobs & LfsBlobs {
     part: (...given) => blobs.part(...given),
     get: (...given) => blobs.get(...given),
     isWhole: (...given) => blobs.isWhole(...given),
+    streamUse: (...given) => blobs.streamUse(...given),
     async put(...given) {
       endAt("before-store");
       const stored = await blobs.put(...given);

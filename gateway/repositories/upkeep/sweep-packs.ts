@@ -4,7 +4,6 @@
  */
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
-import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { lfsBlob, lfsRow } from "../../../schemas/repositories/lfs.ts";
 import { PACK_SWEEP_BATCH } from "../../../schemas/repositories/limits.ts";
 import { packSweep, type StoredPack } from "../../../schemas/repositories/pack-sweep.ts";
@@ -12,6 +11,8 @@ import { packBlob, packRow, repo } from "../../../schemas/repositories/repo.ts";
 
 /** Number of unnamed packs that a sweep checks at the same time. */
 const LOOKS_AT_ONCE = 16;
+/** Number of removals in one report. Each may free bytes of another account, and the actor notifies each account. */
+const REMOVALS_REPORTED = 100;
 
 export interface SweepParts {
   blobs: Pick<BlobStore, "names" | "size" | "lastSequence" | "removeUpTo">;
@@ -23,7 +24,7 @@ export interface SweepParts {
 
 const BLOB = /^git\.([0-9a-f]{32})\.(lfs\.)?([0-9a-f]{64})$/;
 
-type Stored = Omit<StoredPack, "sequence">;
+type Stored = Omit<StoredPack, "sequence" | "bytes">;
 const rowOf = ({ family, sha256 }: Stored) => (family === "lfs" ? lfsRow(sha256) : packRow(sha256));
 const blobOf = ({ family, accountId, sha256 }: Stored) =>
   family === "lfs" ? lfsBlob(accountId, sha256) : packBlob(accountId, sha256);
@@ -72,30 +73,34 @@ export async function sweepPacks(
         signal.throwIfAborted();
         if ((await rows.list(repo.kind, rowOf(stored))).size > 0) continue;
         const sequence = await blobs.lastSequence(blobOf(stored));
-        if (sequence !== undefined) found.push({ ...stored, sequence });
+        if (sequence === undefined) continue;
+        found.push({ ...stored, sequence, bytes: await bytesOf(stored) });
       }
     });
     await Promise.all(lookers);
     return found;
   }
 
+  /** Returns the bytes that the account's count contains for the blob. An aborted upload was never counted. */
+  async function bytesOf(stored: Stored): Promise<number> {
+    return (await blobs.size(blobOf(stored))) ?? 0;
+  }
+
   /**
    * Removes only the version that the sweep has found. If the pack was stored again since then, the new version
-   * stays.
+   * stays. The actor knows the bytes before the removal, so a sweep that stops in between loses none.
    */
   async function remove(packs: readonly StoredPack[]): Promise<void> {
-    const freed = new Map<string, number>();
-    for (const { sequence, ...stored } of packs) {
-      signal.throwIfAborted();
-      const { accountId } = stored;
-      // An aborted upload was never counted.
-      const bytes = (await blobs.size(blobOf(stored))) ?? 0;
-      await blobs.removeUpTo(blobOf(stored), sequence);
-      freed.set(accountId, (freed.get(accountId) ?? 0) + bytes);
+    for (let from = 0; from < packs.length; from += REMOVALS_REPORTED) {
+      const removed: StoredPack[] = [];
+      for (const pack of packs.slice(from, from + REMOVALS_REPORTED)) {
+        signal.throwIfAborted();
+        // Rows of older versions do not have the bytes.
+        const bytes = pack.bytes ?? (await bytesOf(pack));
+        await blobs.removeUpTo(blobOf(pack), pack.sequence);
+        removed.push({ ...pack, bytes });
+      }
+      await call(packSweep, key, "removed", { packs: removed });
     }
-    for (const [accountId, bytes] of freed) {
-      if (bytes > 0) await call(gitStorage, accountId, "removed", { bytes });
-    }
-    if (packs.length > 0) await call(packSweep, key, "removed", { packs: [...packs] });
   }
 }

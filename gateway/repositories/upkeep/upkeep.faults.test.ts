@@ -110,6 +110,7 @@ describe("upkeep when the bus is killed under it", function () {
     get: blobs.get.bind(blobs),
     part: blobs.part.bind(blobs),
     isWhole: blobs.isWhole.bind(blobs),
+    streamUse: blobs.streamUse.bind(blobs),
     put: at("put", blobs.put.bind(blobs)),
   });
 

@@ -64,7 +64,7 @@ function roomFinding({ stream, info }: StreamFigures): Finding[] {
       about: `stream ${stream}`,
       found: `${inMb(bytes)} of ${inMb(max)} used`,
       wanted: `less than ${100 * FULL_SHARE} %`,
-      mend: `nats stream edit ${stream} --max-bytes ${2 * max}, on disks with that room`,
+      mend: "find the account that stores most, or give the bus a larger disk and set TRUNKLINE_STORE_BYTES on the processes with the role actors; see the runbook",
     },
   ];
 }
