@@ -17,8 +17,8 @@ export function networkOf(address: string): string {
 }
 
 /**
- * Returns the /48 that contains a network of networkOf(); an IPv4 address is returned as it is. Whoever rents a /48 has
- * 65,536 networks, so limits of what all networks share must also count the /48.
+ * Returns the /48 that contains a network of networkOf(); an IPv4 address is returned as it is. One customer may
+ * rent a /48 with its 65,536 networks, so limits of what all networks share must count the /48.
  */
 export function widerNetworkOf(network: string): string {
   return IPV6_NETWORK.test(network) ? `${network.slice(0, 12)}/48` : network;

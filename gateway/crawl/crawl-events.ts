@@ -16,7 +16,7 @@ const EVENTS_POLL_MS = 5_000;
 /** Proxies close connections that are silent for 30 s and more. */
 const EVENTS_KEEP_ALIVE_MS = 15_000;
 
-/** Who follows which job. */
+/** The job that a client follows, and its rights. */
 interface Following {
   job: string;
   accountId: string;
