@@ -3,6 +3,7 @@ import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
+import { isCallerStillAllowed } from "./account/is-caller-still-allowed.ts";
 import { authenticate } from "./account/middleware/authenticate.ts";
 import { checkAccount } from "./account/middleware/check-account.ts";
 import { checkAdministrator } from "./account/middleware/check-administrator.ts";
@@ -91,7 +92,9 @@ function handle(route: Route): RequestHandler {
     locals.body = undefined;
     const signal = clientSignal(response);
     const caller = callerOf(response);
-    const asked = { parameters, query, body, caller, signal, logger: locals.logger };
+    const { logger } = locals;
+    const isStillAllowed = () => isCallerStillAllowed(response, route);
+    const asked = { parameters, query, body, caller, signal, logger, isStillAllowed };
     const answer = await route.handle(asked, response).catch((error: unknown) => {
       // If the client has left, the error is no fault of the gateway, so the reason of the abort is thrown instead.
       throw signal.aborted ? signal.reason : error;

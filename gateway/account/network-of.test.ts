@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { exactAddressOf, networkOf } from "./network-of.ts";
+import { exactAddressOf, networkOf, widerNetworkOf } from "./network-of.ts";
 
 describe("networkOf", () => {
   it("is the IPv4 address, or the /64 of an IPv6 address, with a port or without", () => {
@@ -15,6 +15,15 @@ describe("networkOf", () => {
     }
     expect(networkOf("2001:db8::2")).to.equal(networkOf("2001:db8::1"));
     expect(networkOf("2001:db8:0:1::1")).to.not.equal(networkOf("2001:db8::1"));
+  });
+
+  it("is within the /48 that widerNetworkOf() returns; an IPv4 address is not", () => {
+    const wider = (address: string) => widerNetworkOf(networkOf(address));
+    expect(wider("2001:db8:0:1::1")).to.equal(wider("2001:db8:0:ffff::1"));
+    expect(wider("2001:db8:1::1")).to.not.equal(wider("2001:db8::1"));
+    for (const text of ["203.0.113.1", "one.example"]) {
+      expect(wider(text)).to.equal(networkOf(text));
+    }
   });
 
   it("tells unreadable addresses apart", () => {

@@ -2,6 +2,9 @@
 import ipaddr from "ipaddr.js";
 import { sha256 } from "../http/sha256.ts";
 
+/** A /64 as networkOf() returns it. */
+const IPV6_NETWORK = /^[0-9a-f]{16}$/;
+
 /**
  * Returns the network under which limits count the address: an IPv4 address itself, or the /64 of an IPv6 address,
  * because one machine may use all addresses of a /64.
@@ -11,6 +14,14 @@ export function networkOf(address: string): string {
   if (!parsed) return unreadable(address);
   if (parsed.kind() === "ipv4") return parsed.toString();
   return Buffer.from(parsed.toByteArray().slice(0, 8)).toString("hex");
+}
+
+/**
+ * Returns the /48 that contains a network of networkOf(); an IPv4 address is returned as it is. One customer may
+ * rent a /48 with its 65,536 networks, so limits of what all networks share must count the /48.
+ */
+export function widerNetworkOf(network: string): string {
+  return IPV6_NETWORK.test(network) ? `${network.slice(0, 12)}/48` : network;
 }
 
 /** Returns the address in one normal form, for limits that must not count the neighbours in its network. */

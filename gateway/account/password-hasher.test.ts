@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { promisify } from "node:util";
 import type { Worker } from "node:worker_threads";
 import { expect } from "chai";
+import { networkOf } from "./network-of.ts";
 import {
   PASSWORD_HASHES_AT_ONCE,
   PASSWORD_HASHES_PER_NETWORK_MAX,
@@ -35,14 +36,63 @@ describe("PasswordHasher", function () {
 
   it("accepts hashes up to the limits of running and waiting ones, and refuses one more at once", async () => {
     const hasher = new PasswordHasher();
-    const count = PASSWORD_HASHES_AT_ONCE + PASSWORD_HASHES_WAITING_MAX;
-    const all = Array.from({ length: count }, (_, index) =>
-      hasher.hash(quick(), at(`network ${index}`)),
+    const { known, unknown } = PASSWORD_HASHES_WAITING_MAX;
+    const many = (count: number, kind: string) =>
+      Array.from({ length: count }, (_, index) => hasher.hash(quick(), at(`${kind} ${index}`)));
+    const all = [
+      ...many(PASSWORD_HASHES_AT_ONCE, "session"),
+      ...many(known, "browser"),
+      ...many(unknown, "network"),
+    ];
+    for (const more of ["browser more", "network more"]) {
+      const refused = await failureOf(hasher.hash(quick(), at(more)));
+      expect(refused).to.deep.include({ code: "busy", details: { retryAfterS: 2 } });
+    }
+    expect(await Promise.all(all)).to.have.length(PASSWORD_HASHES_AT_ONCE + known + unknown);
+    for (const more of ["browser more", "network more"]) {
+      expect(await hasher.hash(quick(), at(more))).to.have.length(32);
+    }
+  });
+
+  it("lets known people in, before strangers from many networks that fill their part of the queue", async () => {
+    const hasher = new PasswordHasher();
+    const order: string[] = [];
+    const hash = async (from: string) => {
+      await hasher.hash(quick(), at(from));
+      order.push(from);
+    };
+    const strangers = Array.from({ length: 5 * PASSWORD_HASHES_PER_SOURCE_MAX }, (_, index) =>
+      failureOf(hash(`network ${index % 5}`)),
     );
-    const refused = await failureOf(hasher.hash(quick(), at("one more")));
-    expect(refused).to.deep.include({ code: "busy", details: { retryAfterS: 2 } });
-    expect(await Promise.all(all)).to.have.length(count);
-    expect(await hasher.hash(quick(), at("one more"))).to.have.length(32);
+    await hash("browser");
+    await hash("session");
+    // Others are served in between: those that ran already, and one after three known people.
+    expect(order.length).to.be.below(PASSWORD_HASHES_WAITING_MAX.unknown);
+    const failures = (await Promise.all(strangers)).filter((failure) => failure !== undefined);
+    expect(failures.length).to.be.above(0);
+    for (const failure of failures) expect(failure).to.include({ code: "busy" });
+  });
+
+  it("counts the strangers of a /48 as one source, and its known people as one network", async () => {
+    const hasher = new PasswordHasher();
+    const networkAt = (index: number) => networkOf(`2001:db8:0:${index.toString(16)}::1`);
+    const hash = (kind: string, index: number) => {
+      const network = networkAt(index);
+      const from = kind === "network" ? `network ${network}` : `${kind} ${index}`;
+      return hasher.hash(quick(), { from, network });
+    };
+    const ofStrangers = PASSWORD_HASHES_PER_SOURCE_MAX;
+    const strangers = Array.from({ length: ofStrangers }, (_, index) => hash("network", index));
+    expect(await failureOf(hash("network", 99))).to.include({ code: "queue_full" });
+    const ofKnown = PASSWORD_HASHES_PER_NETWORK_MAX - ofStrangers;
+    const known = Array.from({ length: ofKnown }, (_, index) => hash("browser", index));
+    expect(await failureOf(hash("browser", 99))).to.include({ code: "queue_full" });
+    const other = networkOf("2001:db8:1::1");
+    for (const from of [`network ${other}`, "browser other"]) {
+      expect(await hasher.hash(quick(), { from, network: other })).to.have.length(32);
+    }
+    await Promise.all([...strangers, ...known]);
+    expect(await hash("network", 99)).to.have.length(32);
   });
 
   it("keeps half of the queue for others if one network has many browsers", async () => {

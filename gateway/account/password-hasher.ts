@@ -4,9 +4,10 @@
  */
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
-import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { moduleBeside } from "../../schemas/module-beside.ts";
+import { HashTurns, type Lane } from "./hash-turns.ts";
+import { widerNetworkOf } from "./network-of.ts";
 import type { HashOutcome, HashWork } from "./password-thread.ts";
 
 /**
@@ -14,12 +15,19 @@ import type { HashOutcome, HashWork } from "./password-thread.ts";
  * cores a second thread brings no more sign-ins a second, because the rest of a sign-in needs the other core.
  */
 export const PASSWORD_HASHES_AT_ONCE = Math.min(4, Math.max(1, availableParallelism() >> 1));
-/** Limits the hashes that wait for a thread. One thread computes this many in 2 s. */
-export const PASSWORD_HASHES_WAITING_MAX = 64;
-/** Limits the hashes of one source that run or wait, so that one source cannot occupy the queue. */
+/**
+ * Limits the hashes that wait for a thread. Sources that are only known by their network have places of their own, so
+ * that strangers cannot take those of known people. One thread computes all of them in 3 s.
+ */
+export const PASSWORD_HASHES_WAITING_MAX = { known: 64, unknown: 32 } as const;
+/**
+ * Limits the hashes of one source that run or wait, so that one source cannot occupy the queue. All unknown people of
+ * an IPv4 address, or of a /48 of IPv6, are one source.
+ */
 export const PASSWORD_HASHES_PER_SOURCE_MAX = 16;
 /**
- * Limits the hashes of one network, because a person may have many browsers. Half of the queue stays for the others.
+ * Limits the hashes of one IPv4 address or one /48, because a person may have many browsers. Half of the places of known
+ * people stay for the others.
  */
 export const PASSWORD_HASHES_PER_NETWORK_MAX = 32;
 /** Limits how long a hash waits for a thread. Only a machine with no idle processor time reaches it. */
@@ -37,9 +45,9 @@ const HEAP_MIB_MAX = 32;
 
 /** Where a password comes from. */
 export interface PasswordSource {
-  /** The network, or a known browser or session of the person. */
+  /** `network …`, or a known browser or session of the person: `browser …`, `session …`. */
   from: string;
-  /** The network of the request. */
+  /** The network of the request, from networkOf(). */
   network: string;
 }
 
@@ -59,7 +67,7 @@ export class PasswordHasher {
   readonly #waitMsMax: number;
   readonly #idleMs: number;
   readonly #startThread: () => Worker;
-  readonly #places = new Semaphore(PASSWORD_HASHES_AT_ONCE);
+  readonly #turns = new HashTurns(PASSWORD_HASHES_AT_ONCE);
   /** The number of hashes of each source and network that run or wait. */
   readonly #counts = new Map<string, number>();
   readonly #idle: IdleThread[] = [];
@@ -72,20 +80,23 @@ export class PasswordHasher {
 
   /**
    * Computes a hash. Throws `queue_full` if the source or its network has as many hashes as one may have, and `busy`
-   * if the queue is full or the hash waited too long (see `isUnchecked`).
+   * if its part of the queue is full or the hash waited too long (see `isUnchecked`).
    */
-  async hash(work: HashWork, { from, network }: PasswordSource): Promise<Uint8Array> {
-    const counted = [`from ${from}`, `network ${network}`] as const;
+  async hash(work: HashWork, { from: source, network }: PasswordSource): Promise<Uint8Array> {
+    const lane: Lane = source.startsWith("network ") ? "unknown" : "known";
+    const wider = widerNetworkOf(network);
+    const from = lane === "known" ? source : `network ${wider}`;
+    const counted = [`from ${from}`, `network ${wider}`] as const;
     const [ofSource, ofNetwork] = [this.#countOf(counted[0]), this.#countOf(counted[1])];
     const isSourceFull = ofSource >= PASSWORD_HASHES_PER_SOURCE_MAX;
     if (isSourceFull || ofNetwork >= PASSWORD_HASHES_PER_NETWORK_MAX) {
       const text = `Cannot check password: ${ofNetwork} passwords from the same place are checked now`;
       throw new ActorError("queue_full", text, { retryAfterS: RETRY_AFTER_S });
     }
-    if (this.#places.waiting >= PASSWORD_HASHES_WAITING_MAX) throw busy();
+    if (this.#turns.waiting(lane) >= PASSWORD_HASHES_WAITING_MAX[lane]) throw busy();
     for (const name of counted) this.#count(name, 1);
     try {
-      return await this.#inTurn(work);
+      return await this.#inTurn(work, { lane, from });
     } finally {
       for (const name of counted) this.#count(name, -1);
     }
@@ -101,20 +112,16 @@ export class PasswordHasher {
     else this.#counts.delete(name);
   }
 
-  async #inTurn(work: HashWork): Promise<Uint8Array> {
-    const giveBack = await this.#place();
+  async #inTurn(work: HashWork, waiting: { lane: Lane; from: string }): Promise<Uint8Array> {
+    const signal = AbortSignal.timeout(this.#waitMsMax);
+    const giveBack = await this.#turns.take(waiting, signal).catch(() => {
+      throw busy();
+    });
     try {
       return await this.#compute(work);
     } finally {
       giveBack();
     }
-  }
-
-  async #place(): Promise<() => void> {
-    const signal = AbortSignal.timeout(this.#waitMsMax);
-    return await this.#places.take(signal).catch(() => {
-      throw busy();
-    });
   }
 
   /** Computes a hash. If its thread ends meanwhile, another thread computes the hash again. */

@@ -56,7 +56,7 @@ export class SessionCallers {
         "Cannot authenticate: the browser session has ended; sign in again",
       );
     }
-    return this.#callerOf(request, person, askedId);
+    return this.#callerOf(person, askedId);
   }
 
   /**
@@ -73,24 +73,13 @@ export class SessionCallers {
     throw new ActorError("forbidden", text);
   }
 
-  async #callerOf(
-    request: Request,
-    person: SignedIn,
-    askedId: string | undefined,
-  ): Promise<Caller> {
+  async #callerOf(person: SignedIn, askedId: string | undefined): Promise<Caller> {
     const { userId, sessionId: id, email } = person;
     const held = { userId, session: { id, email }, tokenId: id };
-    const isStillGood = async () => {
-      const now = await findSession(this.#actors, request, this.#cookies);
-      if (!now) return false;
-      return (
-        askedId === undefined || (await findMember(this.#actors, askedId, userId)) !== undefined
-      );
-    };
     const member = askedId && (await findMember(this.#actors, askedId, userId));
     if (askedId !== undefined && member) {
       const permissions = permissionsOf(member.roles);
-      return { ...held, accountId: askedId, permissions, accountIds: [askedId], isStillGood };
+      return { ...held, accountId: askedId, permissions, accountIds: [askedId] };
     }
     const own = await ownAccounts(this.#actors, person);
     const [first] = own;
@@ -100,7 +89,6 @@ export class SessionCallers {
       accountId: first?.accountId ?? userId,
       permissions: first ? permissionsOf(first.roles) : [],
       accountIds: own.map(({ accountId }) => accountId),
-      isStillGood,
     };
   }
 }

@@ -2,19 +2,12 @@ import { once } from "node:events";
 import { createServer, get, type IncomingMessage, type Server } from "node:http";
 import { expect } from "chai";
 import express from "express";
-import { accountActor } from "../../actors/account/account/account.ts";
-import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
-import { account } from "../../schemas/account/account.ts";
-import { ALL_PERMISSIONS } from "../../schemas/account/permissions.ts";
 import type { CrawlSummary } from "../../schemas/crawl/crawl-job.ts";
 import { EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { type MemoryActors, memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { readToken } from "../account/api-token-text.ts";
-import type { Caller } from "../http/locals.ts";
 import { type TestCrawls, testCrawls } from "../testing/test-crawls.ts";
-import { giveToken, openAccount } from "../testing/test-gateway.ts";
 import { CrawlEvents } from "./crawl-events.ts";
 
 interface Event {
@@ -27,25 +20,26 @@ interface Event {
 describe("CrawlEvents", () => {
   let crawls: TestCrawls;
   let actors: MemoryActors;
-  let caller: Caller;
+  let isStillAllowed: () => Promise<boolean>;
   let server: Server;
   let stopping: AbortController;
   let failures: unknown[];
   let over: number;
   let job: string;
-  const now = () => 1_000;
+  const accountId = "a".repeat(32);
 
   const listen = async ({ pollMs = 60_000, keepAliveMs = 60_000, streamsMax = 1_000 } = {}) => {
     const { live } = crawls;
     const times = { pollMs, keepAliveMs };
-    const parts = { actors, live, now, stopping: stopping.signal, streamsMax, ...times };
+    const parts = { actors, live, stopping: stopping.signal, streamsMax, ...times };
     const events = new CrawlEvents(parts);
     const app = express();
+    const following = { accountId, isStillAllowed: () => isStillAllowed() };
     app.get("/", async (_request, response) => {
       const leaving = new AbortController();
       response.once("close", () => leaving.abort(new Error("the client left")));
       await events
-        .follow({ job, caller, signal: leaving.signal }, response)
+        .follow({ job, ...following, signal: leaving.signal }, response)
         .catch((error: unknown) => {
           failures.push(error);
           response.status(500).end();
@@ -57,13 +51,11 @@ describe("CrawlEvents", () => {
   };
   beforeEach(async () => {
     crawls = testCrawls();
-    actors = memoryActors({ actors: [accountActor, apiTokenActor, ...crawls.actors], now });
+    actors = memoryActors({ actors: [...crawls.actors] });
     stopping = new AbortController();
     failures = [];
     over = 0;
-    const accountId = await openAccount(actors, "One");
-    const token = readToken(await giveToken(actors, accountId, ALL_PERMISSIONS));
-    caller = { accountId, tokenId: token?.id ?? "", permissions: ALL_PERMISSIONS };
+    isStillAllowed = async () => true;
     job = crawls.add(accountId, { total: 3, finished: 1 });
   });
   afterEach(async () => {
@@ -194,15 +186,28 @@ describe("CrawlEvents", () => {
     expect(events).to.have.length(1);
   });
 
-  it("follow() ends when the token is revoked or expires", async () => {
+  it("follow() ends when the client is no longer allowed to follow", async () => {
     await listen({ pollMs: 20 });
-    const revoked = await follow();
-    await until("status", () => revoked.events.length === 1);
-    await actors.call(account, caller.accountId, "removeToken", { id: caller.tokenId });
-    await once(revoked.response, "end");
-    expect(revoked.events).to.have.length(1);
-    caller = { ...caller, expiresAt: now() };
-    await once((await follow()).response, "end");
+    const { response, events } = await follow();
+    await until("status", () => events.length === 1);
+    isStillAllowed = async () => false;
+    await once(response, "end");
+    expect(events).to.have.length(1);
+  });
+
+  it("follow() goes on while nobody knows whether the client is allowed to", async () => {
+    await listen({ pollMs: 20 });
+    let checks = 0;
+    isStillAllowed = () => {
+      checks += 1;
+      return Promise.reject(new ActorError("unavailable", "Cannot reach api-token"));
+    };
+    const { response, events } = await follow();
+    await until("checks", () => checks > 3);
+    isStillAllowed = async () => true;
+    change({ status: "completed" });
+    await once(response, "end");
+    expect(events.at(-1)?.event).to.equal("finished");
   });
 
   it("follow() ends when the job is gone", async () => {

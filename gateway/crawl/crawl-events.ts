@@ -2,13 +2,11 @@
 import type { Response } from "express";
 import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
-import { account } from "../../schemas/account/account.ts";
 import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
 import { EVENT_STREAMS_MAX, EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { EventStream } from "../http/event-stream.ts";
-import type { Caller } from "../http/locals.ts";
 import { wireSummary } from "./crawl-wire.ts";
 
 /**
@@ -18,10 +16,17 @@ const EVENTS_POLL_MS = 5_000;
 /** Proxies close connections that are silent for 30 s and more. */
 const EVENTS_KEEP_ALIVE_MS = 15_000;
 
+/** The job that a client follows, and its rights. */
+interface Following {
+  job: string;
+  accountId: string;
+  /** Whether the client's credential still opens the job. */
+  isStillAllowed: () => Promise<boolean>;
+}
+
 interface CrawlEventsParts {
   actors: ActorClient;
   live: LiveUpdates;
-  now: () => number;
   /** Aborts when this gateway stops. Its clients reconnect to another one. */
   stopping: AbortSignal;
   pollMs?: number;
@@ -53,10 +58,10 @@ export class CrawlEvents {
 
   /** Streams the job's progress, and resolves when the stream has ended. A refusal rejects before the first event. */
   async follow(
-    { job, caller, signal }: { job: string; caller: Caller; signal: AbortSignal },
+    { signal, ...following }: Following & { signal: AbortSignal },
     response: Response,
   ): Promise<void> {
-    const { accountId } = caller;
+    const { job, accountId } = following;
     const release = this.#reserve(accountId);
     const watching = new AbortController();
     const ended = AbortSignal.any([signal, this.#parts.stopping, watching.signal]);
@@ -74,7 +79,7 @@ export class CrawlEvents {
       }
       const follower = new Follower(new EventStream(response), summary);
       const relayed = relay(updates, follower);
-      await this.#followTo(follower, { job, caller, ended });
+      await this.#followTo(follower, following, ended);
       watching.abort();
       await relayed;
     } finally {
@@ -85,15 +90,17 @@ export class CrawlEvents {
 
   async #followTo(
     follower: Follower,
-    { job, caller, ended }: { job: string; caller: Caller; ended: AbortSignal },
+    { job, accountId, isStillAllowed }: Following,
+    ended: AbortSignal,
   ): Promise<void> {
     const { pollMs, keepAliveMs } = this.#parts;
     while (!follower.isFinished && !ended.aborted) {
       await follower.wait(pollMs, ended);
       follower.keepAlive(keepAliveMs);
       try {
-        if (!(await this.#isStillAllowed(caller, ended))) break;
-        follower.show(await this.#look(job, caller.accountId, ended));
+        // A stream is open for hours, so a revoked token must end it.
+        if (!(await isStillAllowed())) break;
+        follower.show(await this.#look(job, accountId, ended));
       } catch (error) {
         if (ended.aborted) break;
         // The results have expired during the stream.
@@ -115,20 +122,6 @@ export class CrawlEvents {
       { signal },
     );
     return wireSummary(job, summary);
-  }
-
-  /** A stream is open for hours, so a revoked token must end it. */
-  async #isStillAllowed(caller: Caller, signal: AbortSignal): Promise<boolean> {
-    const { accountId, tokenId: id, expiresAt = Number.POSITIVE_INFINITY } = caller;
-    if (this.#parts.now() >= expiresAt) return false;
-    if (caller.isStillGood) return caller.isStillGood();
-    try {
-      await this.#parts.actors.call(account, accountId, "getToken", { id }, { signal });
-      return true;
-    } catch (error) {
-      if (isRefusal(error, ["not_found"])) return false;
-      throw error;
-    }
   }
 
   #reserve(accountId: string): () => void {

@@ -215,8 +215,9 @@ function cancel({ actors }: CrawlRouteParts) {
 
 function follow(events: CrawlEvents) {
   return async (asked: CrawlAsked, response: Response) => {
-    const { caller, signal } = asked;
-    await events.follow({ job: jobOf(asked), caller, signal }, response);
+    const { caller, signal, isStillAllowed } = asked;
+    const following = { job: jobOf(asked), accountId: caller.accountId, isStillAllowed };
+    await events.follow({ ...following, signal }, response);
   };
 }
 

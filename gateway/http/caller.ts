@@ -25,6 +25,4 @@ export interface Caller {
   accountIds?: readonly string[];
   /** The only repository namespace that this caller may use, if the caller is the binding of an app. */
   namespace?: string;
-  /** Checks the token again, for connections that outlive their request. */
-  isStillGood?: () => Promise<boolean>;
 }

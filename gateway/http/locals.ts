@@ -33,6 +33,11 @@ interface Locals {
   appTarget?: AppTarget;
   /** Set by `authenticate`. */
   caller?: Caller;
+  /**
+   * Verifies the request's credential once more, and resolves to the caller that it has now. Refuses as
+   * `unauthenticated` if the credential is no longer valid. Absent if the caller is the code of an app.
+   */
+  findCallerAgain?: () => Promise<Caller>;
   /** The request body. `readBody` sets it; no schema has checked it yet. */
   body?: unknown;
   /** The error code of a refused request. */

@@ -18,6 +18,11 @@ export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
   caller: Caller;
   /** Aborts when the client closes its connection. */
   signal: AbortSignal;
+  /**
+   * Whether the caller's credential could still make this request. Handlers of connections that outlive their request
+   * check it every few seconds.
+   */
+  isStillAllowed: () => Promise<boolean>;
   logger: Logger;
 }
 

@@ -72,16 +72,30 @@ export class DevtoolsPlatform implements AsyncDisposable {
 
   /** Makes a token with one permission. */
   async tokenWith(permission: string): Promise<{ id: string; headers: Record<string, string> }> {
+    const { result: made } = await this.#tokens<{ id: string; value: string }>("", {
+      method: "POST",
+      body: JSON.stringify(await this.#tokenOf(permission)),
+    });
+    return { id: made.id, headers: { Authorization: `Bearer ${made.value}` } };
+  }
+
+  /** Gives a token this permission only. */
+  async changeToken(id: string, permission: string, status = "active"): Promise<void> {
+    const body = JSON.stringify({ ...(await this.#tokenOf(permission)), status });
+    await this.#tokens(`/${id}`, { method: "PUT", body });
+  }
+
+  async rollToken(id: string): Promise<void> {
+    await this.#tokens(`/${id}/value`, { method: "PUT", body: "{}" });
+  }
+
+  async #tokenOf(permission: string) {
     const { account_id: account } = this.credentials;
     const { result } = await this.#tokens<{ id: string; name: string }[]>("/permission_groups");
     const id = result.find(({ name }) => name === permission)?.id;
     const resources = { [`com.cloudflare.api.account.${account}`]: "*" };
     const policies = [{ effect: "allow", permission_groups: [{ id }], resources }];
-    const { result: made } = await this.#tokens<{ id: string; value: string }>("", {
-      method: "POST",
-      body: JSON.stringify({ name: permission, policies }),
-    });
-    return { id: made.id, headers: { Authorization: `Bearer ${made.value}` } };
+    return { name: permission, policies };
   }
 
   async revoke(id: string): Promise<void> {

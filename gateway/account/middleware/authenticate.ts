@@ -24,14 +24,17 @@ export function authenticate(
     const header = request.get("authorization");
     const { account_id: asked } = request.params;
     const askedId = typeof asked === "string" ? asked : undefined;
+    const locals = localsOf(response);
     if (header === undefined) {
-      const caller = await sessions?.find(request, askedId);
-      if (caller) {
-        localsOf(response).caller = caller;
-        return next();
-      }
-      response.set("WWW-Authenticate", REALM);
-      throw new ActorError("unauthenticated", `Cannot authenticate: no token, ${EXPECTED}`);
+      const find = async () => {
+        const caller = await sessions?.find(request, askedId);
+        if (caller) return caller;
+        if (!response.headersSent) response.set("WWW-Authenticate", REALM);
+        throw new ActorError("unauthenticated", `Cannot authenticate: no token, ${EXPECTED}`);
+      };
+      locals.caller = await find();
+      locals.findCallerAgain = find;
+      return next();
     }
     // Removed below if the token is valid, or if the request is refused because of a rate limit.
     response.set("WWW-Authenticate", `${REALM}, error="invalid_token"`);
@@ -42,7 +45,8 @@ export function authenticate(
     const found = tokens.read(text, askedId);
     if (!found) throw new ActorError("unauthenticated", "Cannot authenticate: unknown token");
     try {
-      localsOf(response).caller = await verify(request, response, found);
+      locals.caller = await verify(request, response, found);
+      locals.findCallerAgain = found.find;
     } catch (error) {
       if (isRateLimited(error)) response.removeHeader("WWW-Authenticate");
       throw error;

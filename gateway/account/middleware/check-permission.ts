@@ -17,8 +17,11 @@ export function checkPermission(
       const expected = "expected a person's session in a browser, no token";
       throw new ActorError("forbidden", `Cannot do this: ${expected}`);
     }
-    if (accepted.some((permission) => permits(held, permission))) return next();
+    if (permitsOne(held, accepted)) return next();
     response.set("WWW-Authenticate", `Bearer realm="trunkline", error="insufficient_scope"`);
     throw new ActorError("forbidden", `Cannot do this: the token lacks ${names}`);
   };
 }
+
+export const permitsOne = (held: readonly Permission[], accepted: readonly Permission[]) =>
+  accepted.some((permission) => permits(held, permission));

@@ -9,6 +9,12 @@ import { formOf, type SignedEvent, valueAt } from "./signed-event.ts";
  */
 const SIGNATURES_READ_MAX = 16;
 
+/**
+ * The shortest key for which text without the prefix `whsec_` is also read as base64. The standard asks for 24 to 64
+ * bytes.
+ */
+const BASE64_KEY_BYTES_MIN = 16;
+
 export interface SignatureScheme {
   /** Headers that may have the signature; the first that is present counts. */
   headers: readonly string[];
@@ -130,12 +136,26 @@ export function hmacScheme(declared: HmacScheme): SignatureScheme {
 
 /**
  * Returns the keys of a secret. After `whsec_` it is base64. Without this prefix, libraries also read it as base64,
- * but people often set plain text, so both are tried.
+ * but people often set plain text, so both are tried. Text is read as base64 only if that gives a key that nobody can
+ * guess.
  */
 function standardKeys(secret: string): (string | Buffer)[] {
   const PREFIX = "whsec_";
-  if (secret.startsWith(PREFIX)) return [Buffer.from(secret.slice(PREFIX.length), "base64")];
-  return [Buffer.from(secret, "base64"), secret];
+  if (secret.startsWith(PREFIX)) return base64Keys(secret.slice(PREFIX.length));
+  return [...base64Keys(secret).filter(({ length }) => length >= BASE64_KEY_BYTES_MIN), secret];
+}
+
+/**
+ * Returns the key that a base64 text stands for, with or without padding. Other text has none: Buffer stops at the
+ * first "=" and skips invalid characters, so a password such as "pw=8fj39" would become a key of one byte.
+ */
+function base64Keys(text: string): Buffer[] {
+  const digits = text.trim().replace(/={1,2}$/, "");
+  const key = Buffer.from(digits, "base64");
+  const isWhole = [key.toString("base64"), key.toString("base64url")].some(
+    (encoded) => encoded.replace(/=+$/, "") === digits,
+  );
+  return isWhole ? [key] : [];
 }
 
 const withoutPrefix = (value: string, prefix: string) =>

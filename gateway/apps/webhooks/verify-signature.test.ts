@@ -119,6 +119,44 @@ describe("signatureFault", () => {
     );
   });
 
+  it("signatureFault() accepts a Standard Webhooks secret without its prefix, as base64 and as text", () => {
+    const signedWith = (key: string | Buffer) => {
+      const text = `msg_1.${NOW / 1_000}.${BODY}`;
+      return eventOf({
+        "webhook-id": "msg_1",
+        "webhook-timestamp": String(NOW / 1_000),
+        "webhook-signature": `v1,${createHmac("sha256", key).update(text).digest("base64")}`,
+      });
+    };
+    const key = Buffer.from("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "base64");
+    for (const size of [16, 17, 18, 24]) {
+      const part = key.subarray(0, size);
+      const padded = part.toString("base64");
+      for (const secret of [padded, padded.replace(/=+$/, ""), part.toString("base64url")]) {
+        for (const prefix of ["", "whsec_"]) {
+          expect(holds(standard, signedWith(part), [prefix + secret]), secret).to.equal(true);
+        }
+        expect(holds(standard, signedWith(secret), [secret]), secret).to.equal(true);
+      }
+    }
+    // A short or broken base64 text is a key only as text. Each of these keys could be guessed.
+    const guessable: [string, Buffer][] = [
+      ["pw=8fj39Kd02mXq", Buffer.from("pw", "base64")],
+      ["a b=8fj39Kd02mXq", Buffer.from("ab", "base64")],
+      ["pass word, long and secret!", Buffer.from("passwordlongandsecret", "base64")],
+      ["cGFzcw==", Buffer.from("pass")],
+      [key.subarray(0, 15).toString("base64"), key.subarray(0, 15)],
+    ];
+    for (const [secret, wrong] of guessable) {
+      expect(holds(standard, signedWith(wrong), [secret]), secret).to.equal(false);
+      expect(holds(standard, signedWith(secret), [secret]), secret).to.equal(true);
+    }
+    for (const secret of ["whsec_pw=8fj39Kd02mXq", "whsec_"]) {
+      const wrong = Buffer.from(secret.slice("whsec_".length), "base64");
+      expect(holds(standard, signedWith(wrong), [secret]), secret).to.equal(false);
+    }
+  });
+
   it("signatureFault() takes Slack's documented example, 300 s in both directions", () => {
     const body =
       "token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c";

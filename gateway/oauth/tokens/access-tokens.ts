@@ -84,11 +84,6 @@ export class AccessTokens {
       clientId: grant.clientId,
       grantId: address.grantId,
       accountIds: members.map(({ accountId }) => accountId),
-      isStillGood: () =>
-        isGood(async () => {
-          const { accountId } = await this.verify(address, askedId);
-          return askedId === undefined || accountId === askedId;
-        }),
     };
   }
 
@@ -163,16 +158,6 @@ function permissionsIn({ roles }: Member, ...granted: (readonly Scope[])[]): Per
 
 const permissionsAmong = (scopes: readonly Scope[]) =>
   ALL_PERMISSIONS.filter((id) => scopes.includes(id));
-
-/** Verifies a token again while a long answer is being sent. Resolves to false if the token is no longer valid. */
-export async function isGood(verifying: () => Promise<boolean>): Promise<boolean> {
-  try {
-    return await verifying();
-  } catch (error) {
-    if (error instanceof ActorError && error.code === "unauthenticated") return false;
-    throw error;
-  }
-}
 
 async function orUnknown<T>(calling: Promise<T>): Promise<T> {
   try {

@@ -4,7 +4,7 @@ import { TOKEN_USED_EVERY_MS } from "../../../schemas/account/limits.ts";
 import { readToken } from "../../account/api-token-text.ts";
 import type { FoundToken, Tokens } from "../../account/found-token.ts";
 import type { Caller } from "../../http/locals.ts";
-import { AccessTokens, type AccessTokensOptions, isGood } from "./access-tokens.ts";
+import { AccessTokens, type AccessTokensOptions } from "./access-tokens.ts";
 
 /** A report of a token's use is repeated after this time if it had no effect. */
 const REPORT_AGAIN_MS = 60_000;
@@ -43,7 +43,7 @@ export class TokenFinder implements Tokens {
       }
       const held = await accessTokens.verifyIssued({ ...caller, grantId });
       this.#noteUse(id, lastUsedAt);
-      return { ...held, isStillGood: () => isGood(async () => (await find()) !== undefined) };
+      return held;
     };
     return { credential: { identity: id, proof: secretHash }, find };
   }

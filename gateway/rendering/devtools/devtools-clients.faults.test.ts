@@ -276,13 +276,24 @@ describe("DevTools sessions", function () {
     expect((await platform.ask("GET", "/session")).body).to.have.length(1);
   });
 
-  it("the WebSocket of a token that is revoked ends, and its session stays", async () => {
+  it("the WebSocket of a token that no longer opens its route ends, and its session stays", async () => {
+    const write = "Browser Rendering Write";
+    const changes = [
+      (token: string) => platform.revoke(token),
+      (token: string) => platform.rollToken(token),
+      (token: string) => platform.changeToken(token, write, "disabled"),
+      (token: string) => platform.changeToken(token, "Browser Rendering Read"),
+    ];
     const id = await platform.begin();
-    const token = await platform.tokenWith("Browser Rendering Write");
-    const cdp = await RawCdp.open(platform.socket(`/browser/${id}`, { headers: token.headers }));
-    await platform.revoke(token.id);
-    const [code] = await once(cdp.socket, "close");
-    expect(code).to.equal(4_401);
+    const closed = changes.map(async (change) => {
+      const token = await platform.tokenWith(write);
+      const cdp = await RawCdp.open(platform.socket(`/browser/${id}`, { headers: token.headers }));
+      const close = once(cdp.socket, "close");
+      await change(token.id);
+      const [code] = await close;
+      return code;
+    });
+    expect(await Promise.all(closed)).to.deep.equal([4_401, 4_401, 4_401, 4_401]);
     expect(await sessionOf(id)).not.to.have.property("endTime");
   });
 

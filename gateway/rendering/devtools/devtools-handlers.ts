@@ -1,7 +1,6 @@
 /** The handlers of the routes of DevTools sessions. */
 import type { Response } from "express";
 import type { z } from "zod";
-import { account } from "../../../schemas/account/account.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 import type { SessionRequest, Target } from "../../../schemas/rendering/devtools-worker.ts";
@@ -19,7 +18,6 @@ import {
   type TargetPath,
   type TargetsQuery,
 } from "../../../schemas/rendering/http/devtools.ts";
-import type { Caller } from "../../http/caller.ts";
 import { parseRequest } from "../../http/parse-request.ts";
 import type { RouteRequest } from "../../http/route.ts";
 import { upgradeOf } from "../../http/upgrade-requests.ts";
@@ -70,7 +68,7 @@ function beginnings(parts: DevtoolsRoutesParts, sessions: DevtoolsSessions) {
       const of = await sessions.begin(accountId, { keepAliveMs, allowedDomains });
       await openSocket(response, {
         ...{ sessions, of, bus: parts.bus, isReadOnly: false },
-        isStillGood: stillGood(parts, asked.caller),
+        isStillGood: asked.isStillAllowed,
       });
     },
   };
@@ -162,7 +160,7 @@ async function open(asked: RouteRequest, response: Response, { parts, ...opening
   const { mode } = guardrailsOf(response, ConnectionGuardrails);
   await openSocket(response, {
     ...{ ...opening, bus: parts.bus, isReadOnly: mode === "readonly" },
-    isStillGood: stillGood(parts, asked.caller),
+    isStillGood: asked.isStillAllowed,
   });
 }
 
@@ -187,22 +185,3 @@ async function pageOf(sessions: DevtoolsSessions, of: SessionOf, id?: string): P
 
 const unknownTarget = () =>
   new ActorError("not_found", "Cannot find target: the session has none with this id");
-
-/**
- * Returns a check whether the caller's token is still valid. A socket may be open for long, so a revoked token must
- * close it.
- */
-function stillGood({ actors, now }: DevtoolsRoutesParts, caller: Caller) {
-  return async (): Promise<boolean> => {
-    const { accountId, tokenId: id, expiresAt = Number.POSITIVE_INFINITY } = caller;
-    if (now() >= expiresAt) return false;
-    if (caller.isStillGood) return await caller.isStillGood();
-    try {
-      await actors.call(account, accountId, "getToken", { id });
-      return true;
-    } catch (error) {
-      if (error instanceof ActorError && error.code === "not_found") return false;
-      throw error;
-    }
-  };
-}

@@ -23,6 +23,8 @@ import { UnreadBytes } from "./unread-bytes.ts";
 const UNTAKEN_BYTES_MAX = 1024 * 1024;
 /** Interval between pings. A client that disappears without closing its socket is detected after two intervals. */
 const PING_MS = 15_000;
+/** Interval at which the gateway checks the client's token or address. */
+const CHECK_MS = 5_000;
 /** The close code of a client whose token was revoked, or whose address has expired. */
 const NO_LONGER_VALID = 4_401;
 /** Bytes of ids and names that a message of the browser may have in addition to its content. */
@@ -97,7 +99,11 @@ function carry(
   { isStillGood, endsInMs }: Pick<SocketOf, "isStillGood" | "endsInMs">,
 ): void {
   let isAlive = true;
-  const close = () => socket.close(NO_LONGER_VALID, "The token or address is no longer valid");
+  const close = () => {
+    // Frames that the client sends until it has answered the close have no effect.
+    link.end("the client may no longer use the session");
+    socket.close(NO_LONGER_VALID, "The token or address is no longer valid");
+  };
   const end = endsInMs === undefined ? undefined : setTimeout(close, endsInMs).unref();
   socket.on("message", (data) => {
     link.send(data as Buffer);
@@ -113,13 +119,16 @@ function carry(
     if (!isAlive && !socket.isPaused) return socket.terminate();
     isAlive = false;
     socket.ping();
+  }, PING_MS).unref();
+  const checks = setInterval(() => {
     void isStillGood().then(
       (isGood) => isGood || close(),
       () => {}, // Checked again next time.
     );
-  }, PING_MS).unref();
+  }, CHECK_MS).unref();
   socket.on("close", () => {
     clearInterval(pings);
+    clearInterval(checks);
     clearTimeout(end);
     link.end("the client left");
   });

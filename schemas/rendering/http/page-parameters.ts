@@ -191,7 +191,7 @@ export const pageParameterFields = {
   authenticate: z
     .strictObject({ username: Credential, password: Credential.meta({ secret: true }) })
     .optional()
-    .describe("Credentials for HTTP authentication at the host of url; with html, at any host"),
+    .describe("Credentials for HTTP authentication at the origin of url; with html, at any host"),
   viewport: Viewport.optional(),
   userAgent: fieldValue(USER_AGENT_CHARS_MAX)
     .min(1)

@@ -1,8 +1,10 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { WebSocketServer } from "ws";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
+import { mayShareCredentials } from "./request-filter.ts";
 
 const gotoOptions = { waitUntil: "networkidle0" as const };
 
@@ -156,5 +158,41 @@ describe("filterRequests", function () {
     const pdf = await print(pool, { url: secret, gotoOptions, authenticate, rejectResourceTypes });
     expect(pdf.title).to.equal("in");
     expect(seen(site)).to.not.include("/image.png");
+  });
+
+  it("authenticate answers no other port of the page's host", async () => {
+    const challenge = (title: string) => (request: IncomingMessage, response: ServerResponse) => {
+      if (request.headers.authorization === undefined) {
+        response.writeHead(401, { "WWW-Authenticate": 'Basic realm="r"' }).end();
+      } else response.end(`<title>${title}</title><iframe src="${framed.url}/other"></iframe>`);
+    };
+    framed.page("/other", challenge("other"));
+    const own = site.page("/own", challenge("own"));
+    expect(new URL(own).hostname).to.equal(new URL(framed.url).hostname);
+    const authenticate = { username: "a", password: "b" };
+    expect((await print(pool, { url: own, gotoOptions, authenticate })).title).to.equal("own");
+    expect(framed.paths).to.include("/other");
+    expect(framed.requests.filter(({ headers }) => headers.authorization)).to.deep.equal([]);
+  });
+
+  it("mayShareCredentials() accepts the page's origin, and its host over https on the default ports", () => {
+    const cases: [page: string, url: string, may: boolean][] = [
+      ["http://h/", "http://h/a", true],
+      ["http://h:80/", "http://h/a", true],
+      ["http://h/", "https://h/a", true],
+      ["https://h:8443/", "https://h:8443/a", true],
+      ["https://h/", "http://h/a", false],
+      ["https://h/", "https://h:8443/a", false],
+      ["http://h/", "http://h:8081/a", false],
+      ["http://h/", "https://h:8443/a", false],
+      ["http://h:8081/", "https://h/a", false],
+      ["http://h/", "http://www.h/a", false],
+      ["http://h/", "wss://h/a", false],
+    ];
+    for (const [page, url, may] of cases) {
+      const found = mayShareCredentials(new URL(page), new URL(url));
+      expect(found, `${page} ${url}`).to.equal(may);
+    }
+    expect(mayShareCredentials(null, null)).to.equal(false);
   });
 });

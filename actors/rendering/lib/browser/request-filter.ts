@@ -165,13 +165,25 @@ class RequestFilter {
   }
 
   /**
-   * Whether the URL may get the credentials: only the host of the page may, not other hosts from which the page
-   * fetches. A submitted document has no host, so with it every host may.
+   * Whether the URL may get the credentials: only the page's own site may. A submitted document has no site, so with
+   * it every site may.
    */
   #mayAuthenticate(url: string): boolean {
     const page = this.#rules.url;
-    return page === undefined || URL.parse(url)?.hostname === URL.parse(page)?.hostname;
+    return page === undefined || mayShareCredentials(URL.parse(page), URL.parse(url));
   }
+}
+
+/**
+ * Whether the credentials of the page may go to the URL: to its origin, or to its host over https. Another port or scheme of the host
+ * may belong to somebody else, and http would send the credentials in clear. Sites redirect from http to https, so
+ * that step is allowed between the default ports.
+ */
+export function mayShareCredentials(page: URL | null, url: URL | null): boolean {
+  if (url === null || page === null) return false;
+  if (url.origin === page.origin) return true;
+  const isUpgrade = page.protocol === "http:" && url.protocol === "https:";
+  return isUpgrade && url.hostname === page.hostname && url.port === "" && page.port === "";
 }
 
 /** Ignores errors: a page that is closed needs no answers. */

@@ -1,0 +1,91 @@
+/**
+ * Gives hashes of passwords their turn on a thread. Known people, who have a session or a browser in which they signed
+ * in before, have places of their own in the queue and go first, so that strangers cannot keep them out.
+ */
+
+/** The lanes of the queue, in the order in which they are served. */
+export type Lane = "known" | "unknown";
+
+/** After this many turns of known people in a row, an unknown source has one turn. */
+const KNOWN_IN_A_ROW_MAX = 3;
+
+type Enter = () => void;
+
+export class HashTurns {
+  #free: number;
+  #knownInARow = 0;
+  readonly #lanes = { known: new WaitingLane(), unknown: new WaitingLane() };
+
+  constructor(places: number) {
+    this.#free = places;
+  }
+
+  /** How many hashes wait in a lane. */
+  waiting(lane: Lane): number {
+    return this.#lanes[lane].size;
+  }
+
+  /**
+   * Waits for a place. Resolves with a function that gives the place back; call it once. Rejects with the signal's
+   * reason if the signal aborts first.
+   */
+  async take({ lane, from }: { lane: Lane; from: string }, signal: AbortSignal): Promise<Enter> {
+    signal.throwIfAborted();
+    if (this.#free > 0) this.#free -= 1;
+    else await this.#lanes[lane].wait(from, signal);
+    return () => this.#giveBack();
+  }
+
+  #giveBack(): void {
+    const { known, unknown } = this.#lanes;
+    const isUnknownDue = known.size === 0 || this.#knownInARow >= KNOWN_IN_A_ROW_MAX;
+    const isUnknownNext = unknown.size > 0 && isUnknownDue;
+    this.#knownInARow = isUnknownNext ? 0 : this.#knownInARow + 1;
+    const enter = (isUnknownNext ? unknown : known).next();
+    if (enter) enter();
+    else this.#free += 1;
+  }
+}
+
+/** Waiting hashes by source. Sources are served in turn, so that none waits for all hashes of another. */
+class WaitingLane {
+  readonly #bySource = new Map<string, Enter[]>();
+  size = 0;
+
+  wait(from: string, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const enter = () => {
+        signal.removeEventListener("abort", leave);
+        resolve();
+      };
+      const leave = () => {
+        this.#remove(from, enter);
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", leave, { once: true });
+      const ofSource = this.#bySource.get(from);
+      if (ofSource) ofSource.push(enter);
+      else this.#bySource.set(from, [enter]);
+      this.size += 1;
+    });
+  }
+
+  /** Takes the oldest hash of the source that was served least recently. */
+  next(): Enter | undefined {
+    const [first] = this.#bySource;
+    if (!first) return undefined;
+    const [from, [enter, ...others]] = first;
+    this.size -= 1;
+    // A Map keeps the order of insertion, so the source is now the last.
+    this.#bySource.delete(from);
+    if (others.length > 0) this.#bySource.set(from, others);
+    return enter;
+  }
+
+  #remove(from: string, enter: Enter): void {
+    const others = (this.#bySource.get(from) ?? []).filter((one) => one !== enter);
+    this.size -= 1;
+    if (others.length > 0) this.#bySource.set(from, others);
+    else this.#bySource.delete(from);
+  }
+}
