@@ -35,10 +35,11 @@ async function startLogs(pendingMegabytes: number, onLine = (_line: string) => {
 /** Passes everything on to a server, but loses the first message from it that `isLost` selects. */
 async function losingProxy(url: string, isLost: (frame: Buffer) => boolean) {
   const target = new URL(url);
+  const port = Number(target.port);
   const sockets = new Set<Socket>();
   let lost = 0;
   const server = createServer((client) => {
-    const upstream = connect(Number(target.port), "127.0.0.1");
+    const upstream = connect(port, "127.0.0.1");
     let rest = Buffer.alloc(0);
     for (const socket of [client, upstream]) {
       sockets.add(socket);

@@ -170,8 +170,9 @@ export class OrderedPulls {
 
   #takeStatus({ subject, headers }: Msg): void {
     const { code = 0, description = "" } = headers ?? {};
-    // An earlier request has ended.
-    if (code === HEARTBEAT || subject !== `${this.#inbox}.${this.#request}`) return;
+    // A status may also belong to a request that has ended: "Batch Completed" follows its last message.
+    const isOfOpen = this.#isOpen && subject === `${this.#inbox}.${this.#request}`;
+    if (code === HEARTBEAT || !isOfOpen) return;
     if (code === NO_RESPONDERS) {
       this.isUnheard = true;
       this.stop();
