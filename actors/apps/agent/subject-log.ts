@@ -6,6 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import { WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
+import { readDirect } from "../../runtime/bus/read-direct.ts";
 import type { SharedWrites } from "./shared-writes.ts";
 
 export interface LogMessage {
@@ -27,8 +28,6 @@ export class LogTaken extends Error {}
 
 /** Limit of the attempts to take over a log while others write to it. The other writers stop after some time. */
 const TRIES_MAX = 20;
-/** Limit of the messages that one read request returns. */
-const READ_AT_ONCE = 512;
 
 export class SubjectLog {
   readonly #bus: Bus;
@@ -38,10 +37,18 @@ export class SubjectLog {
   #last: number;
 
   /**
-   * Writes the message that `first` makes of the last stored one, and reads all messages before it. Rejects as
-   * `writeAtomically` does.
+   * Writes the message that `first` makes of the last stored one, and reads all messages before it. Waits while this
+   * process takes over many other logs. Rejects as `writeAtomically` does.
    */
-  static async takeOver(
+  static takeOver(
+    bus: Bus,
+    at: { stream: string; subject: string; writes: SharedWrites },
+    first: (last: LogMessage | undefined) => NewLogMessage,
+  ): Promise<{ log: SubjectLog; messages: LogMessage[] }> {
+    return bus.readLimits.logs.run(() => SubjectLog.#takeOver(bus, at, first));
+  }
+
+  static async #takeOver(
     bus: Bus,
     { stream, subject, writes }: { stream: string; subject: string; writes: SharedWrites },
     first: (last: LogMessage | undefined) => NewLogMessage,
@@ -102,32 +109,36 @@ export class SubjectLog {
     }
   }
 
-  /** Reads the messages up to `last`, which is surely stored. If a replica lags, the read is repeated. */
+  /**
+   * Reads the messages up to `last`, which is surely stored. If a replica lags or a message of an answer is lost, the
+   * read is repeated.
+   */
   async #read(last: LogMessage): Promise<LogMessage[]> {
     const messages: LogMessage[] = [];
-    const giveUpAt = performance.now() + BUS_REQUEST_MS;
+    let giveUpAt = performance.now() + BUS_REQUEST_MS;
     for (;;) {
       const before = messages.length;
       if (await this.#readOn(messages, last)) return messages;
-      if (messages.length > before) continue;
-      if (performance.now() > giveUpAt) throw new Error(`Cannot read ${this.#subject} to its end`);
-      await wait(CALL_RETRY_MS_MAX);
+      if (messages.length > before) giveUpAt = performance.now() + BUS_REQUEST_MS;
+      else if (performance.now() > giveUpAt)
+        throw new Error(`Cannot read ${this.#subject} to its end`);
+      else await wait(CALL_RETRY_MS_MAX);
     }
   }
 
   /** Reads the next messages. Returns true when the last message was read. */
   async #readOn(messages: LogMessage[], last: LogMessage): Promise<boolean> {
-    const { direct } = this.#bus.jetstream;
     const seq = (messages.at(-1)?.sequence ?? 0) + 1;
-    return this.#bus.whileConnected(async () => {
-      const select = { seq, next_by_subj: this.#subject, batch: READ_AT_ONCE };
-      for await (const stored of await direct.getBatch(this.#stream, select)) {
-        if (stored.seq > last.sequence) return true;
-        messages.push(readStored(stored));
-        if (stored.seq === last.sequence) return true;
-      }
-      return false;
-    });
+    const select = { next_by_subj: this.#subject, seq };
+    const answer = await readDirect(this.#bus, this.#stream, select);
+    for (const { headers, data } of answer?.messages ?? []) {
+      const header = (name: string) => headers?.get(name) ?? "";
+      const sequence = Number(header("Nats-Sequence"));
+      if (sequence > last.sequence) return true;
+      messages.push({ sequence, data, header });
+      if (sequence === last.sequence) return true;
+    }
+    return false;
   }
 }
 

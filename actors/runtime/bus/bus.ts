@@ -16,18 +16,13 @@ import {
   TimeoutError,
 } from "@nats-io/transport-node";
 import { type DataLayout, FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
-import {
-  BUS_CHANGE_MS,
-  BUS_REQUEST_MS,
-  JETSTREAM_ANSWER_MS,
-  SHARD_STARTS_MAX,
-} from "../../../schemas/limits.ts";
+import { BUS_CHANGE_MS, BUS_REQUEST_MS, JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Inboxes, inboxesOf, shardOf } from "../../../schemas/subjects.ts";
-import { Semaphore } from "../lib/semaphore.ts";
 import { outsideRequests } from "../lib/trace.ts";
 import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
 import { untilLeaderAnswers } from "./leader-answer.ts";
+import { ReadLimits } from "./read-limits.ts";
 import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
 
@@ -85,8 +80,7 @@ export class Bus {
   readonly inboxes: Inboxes;
   /** The layout of the data on this bus. A program sets it before it calls or hosts actors. */
   layout: DataLayout = FIRST_LAYOUT;
-  /** Limits how many readers of shards start at the same time. */
-  readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
+  readonly readLimits = new ReadLimits();
   #connected = true;
   #lostAt = 0;
   #disconnections = 0;

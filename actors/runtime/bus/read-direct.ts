@@ -4,8 +4,9 @@ import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Bus, BusLost } from "./bus.ts";
 
 /**
- * Limits the bytes of one answer, which the server sends without flow control: 64 loads at the same time stay below
- * the pending bytes (64 MB) at which the server would close the connection.
+ * Limits the bytes of one answer, which the server sends without flow control. The server adds messages until the
+ * answer has this many bytes, so an answer may have 1 MB more. Callers that read many subjects at the same time limit
+ * how many (see ReadLimits).
  */
 const ANSWER_BYTES_MAX = 500_000;
 /** nats-server's limit of one answer. */

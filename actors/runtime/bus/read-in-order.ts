@@ -1,10 +1,10 @@
 /** Reads the messages of a stream in their order and without gaps, while the connection lasts. */
 import { setTimeout as wait } from "node:timers/promises";
-import type { JsMsg, OrderedConsumerOptions } from "@nats-io/jetstream";
+import type { OrderedConsumerOptions } from "@nats-io/jetstream";
 import { nuid } from "@nats-io/transport-node";
 import type { Semaphore } from "../lib/semaphore.ts";
 import { type Bus, BusLost } from "./bus.ts";
-import { endWhenSilent } from "./end-when-silent.ts";
+import { type OrderedMessage, OrderedPulls } from "./ordered-pulls.ts";
 
 /**
  * Heartbeat interval of a consumer. In a cluster a consumer lives on one server and dies with it, so after two missed
@@ -34,8 +34,9 @@ interface ReadOptions {
   name: string;
   /** Selects the messages to read, and where to start. */
   select: Omit<Partial<OrderedConsumerOptions>, "name_prefix">;
-  /** How many messages the client library buffers ahead of the reader. */
+  /** Limits of one request, which is sent ahead of the reader. A larger message is requested alone. */
   prefetch: number;
+  prefetchBytes?: number;
   signal: AbortSignal;
   /** Limits how many readers start at the same time. If thousands start together, many get no answer in time. */
   starts?: Semaphore | undefined;
@@ -43,19 +44,20 @@ interface ReadOptions {
   started?: (pending: number) => void;
 }
 
+/** The messages of most streams are small. */
+const PREFETCH_BYTES = 128_000;
 /** Limits of the pause before the first pull of a new consumer, if no server knew the previous consumer. */
 const UNHEARD_PAUSE_MS = 5;
 const UNHEARD_PAUSE_MS_MAX = 250;
 
 /**
- * Ends when the signal aborts or when the consumer's server stops answering. Throws BusLost if the connection was
- * lost. The caller then starts to read again: if the server has removed the consumer, the library would make almost
- * no progress until it misses heartbeats (3.4.0).
+ * Ends when the signal aborts, when the consumer's server stops answering, or when a message is lost. Throws BusLost
+ * if the connection was lost. The caller then starts to read again.
  */
 export async function* readInOrder(
   bus: Bus,
   options: ReadOptions,
-): AsyncGenerator<JsMsg, void, undefined> {
+): AsyncGenerator<OrderedMessage, void, undefined> {
   let pauseMs = 0;
   // In a cluster, the answer that confirms a new consumer may arrive before this server can route requests to the
   // consumer, because answers and routes travel on different connections. The first pull then has no responders
@@ -70,9 +72,9 @@ export async function* readInOrder(
  */
 async function* readOnce(
   bus: Bus,
-  { stream, name, select, prefetch, signal, starts, started }: ReadOptions,
+  { stream, name, select, signal, starts, started, ...limits }: ReadOptions,
   pauseMs: number,
-): AsyncGenerator<JsMsg, boolean, undefined> {
+): AsyncGenerator<OrderedMessage, boolean, undefined> {
   const begin = async () => {
     const consumer = await bus.whileConnected(() =>
       bus.jetstream.jetstream().consumers.get(stream, {
@@ -81,22 +83,24 @@ async function* readOnce(
         name_prefix: `${name}-${nuid.next()}`,
       }),
     );
-    return { consumer, pending: (await consumer.info(true)).num_pending };
+    const { name: stored, num_pending: pending } = await consumer.info(true);
+    return { consumer, stored, pending };
   };
   const leave = await starts?.take(signal).catch(() => undefined);
   if (signal.aborted) {
     leave?.();
     return false;
   }
-  const { consumer, pending } = await begin().finally(leave);
+  const { consumer, stored, pending } = await begin().finally(leave);
   if (pauseMs > 0) await wait(pauseMs);
   const isLone = isSingleServer(bus);
-  const messages = await consumer.consume({
-    max_messages: prefetch,
-    expires: isLone ? LONE_PULL_MS : PULL_MS,
-    idle_heartbeat: isLone ? LONE_CONSUMER_HEARTBEAT_MS : CONSUMER_HEARTBEAT_MS,
+  const messages = new OrderedPulls(bus, {
+    ...{ stream, consumer: stored },
+    messagesMax: limits.prefetch,
+    bytesMax: limits.prefetchBytes ?? PREFETCH_BYTES,
+    expiresMs: isLone ? LONE_PULL_MS : PULL_MS,
+    heartbeatMs: isLone ? LONE_CONSUMER_HEARTBEAT_MS : CONSUMER_HEARTBEAT_MS,
   });
-  const silence = endWhenSilent(messages);
   let lost = false;
   let isRead = false;
   const stop = () => messages.stop();
@@ -108,7 +112,7 @@ async function* readOnce(
   try {
     if (signal.aborted) return false;
     started?.(pending);
-    for await (const message of messages) {
+    for await (const message of messages.read()) {
       if (signal.aborted) return false;
       isRead = true;
       yield message;
@@ -120,7 +124,7 @@ async function* readOnce(
     void consumer.delete().catch(() => {}); // It ends by itself, only later.
   }
   if (lost) throw new BusLost(`Cannot read ${stream} on: the connection was lost`);
-  return !isRead && !signal.aborted && (await silence);
+  return !isRead && !signal.aborted && messages.isUnheard;
 }
 
 /**

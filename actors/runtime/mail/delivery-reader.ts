@@ -1,10 +1,10 @@
 /** Reads the mail and the due reminders that the bus holds for one shard, in order. */
-import type { JsMsg } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { z } from "zod";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import { mailOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../bus/bus.ts";
+import type { OrderedMessage } from "../bus/ordered-pulls.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import { traceOf } from "../lib/trace.ts";
@@ -23,8 +23,13 @@ const MAIL_OF_KEY_MAX = 250;
  * delivered together.
  */
 const REMINDERS_IN_FLIGHT_MAX = 100;
-/** How many messages of a shard's mail the client library buffers ahead of the handlers. */
+/** How many messages of a shard's mail one request may bring ahead of the handlers. */
 const MAIL_PREFETCH = 256;
+/**
+ * Limits the bytes of mail that are on their way to one host if it has all shards. Each shard has an equal part, and
+ * one may have 256 messages of 500 bytes. Larger mail than this part is read one at a time.
+ */
+const MAIL_PREFETCH_BYTES = 8_000_000;
 /**
  * How long removals of mail are collected, so that one purge serves many. A new owner reads at most the mail of this
  * time again.
@@ -253,7 +258,7 @@ async function readForever(
   shard: Shard,
   stream: string,
   filter: string,
-  take: (message: JsMsg) => Promise<void> | undefined,
+  take: (message: OrderedMessage) => Promise<void> | undefined,
 ): Promise<void> {
   const { signal } = shard.closing;
   let next = 1;
@@ -264,7 +269,8 @@ async function readForever(
         name: `shard-${shard.number}`,
         select: { filter_subjects: filter, opt_start_seq: next },
         prefetch: MAIL_PREFETCH,
-        starts: bus.readerStarts,
+        prefetchBytes: Math.floor(MAIL_PREFETCH_BYTES / bus.layout.shards),
+        starts: bus.readLimits.readerStarts,
         signal,
       });
       for await (const message of read) {

@@ -1,8 +1,9 @@
 /** Follows the members and epochs of one bucket as they change. */
-import { DeliverPolicy, type JsMsg } from "@nats-io/jetstream";
+import { DeliverPolicy } from "@nats-io/jetstream";
 import type { Logger } from "pino";
 import { PLACEMENT_PREFETCH, READER_RETRY_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
+import type { OrderedMessage } from "../bus/ordered-pulls.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { StateStore } from "../state/state-store.ts";
@@ -61,7 +62,7 @@ export async function followPlacement(
       });
       for await (const message of read) {
         hear(store, message, heard);
-        if (message.info.pending === 0) caughtUp();
+        if (message.pending === 0) caughtUp();
       }
     } catch (error) {
       logger.warn({ err: error }, "placement not watched, will try again");
@@ -70,7 +71,11 @@ export async function followPlacement(
   }
 }
 
-function hear({ subjects }: StateStore, message: JsMsg, listener: PlacementListener): void {
+function hear(
+  { subjects }: StateStore,
+  message: OrderedMessage,
+  listener: PlacementListener,
+): void {
   const name = subjects.lastToken(message.subject);
   const removed =
     message.headers?.has("KV-Operation") || message.headers?.has("Nats-Marker-Reason");

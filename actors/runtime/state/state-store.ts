@@ -6,6 +6,7 @@ import { type MsgHdrs, RequestError, TimeoutError } from "@nats-io/transport-nod
 import { mailOf, mailTo } from "../../../schemas/split-streams.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
+import type { OrderedMessage } from "../bus/ordered-pulls.ts";
 import { type DirectMessage, readDirect } from "../bus/read-direct.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
@@ -18,8 +19,9 @@ import {
   rowMarkOf,
 } from "./stored-actor.ts";
 
-/** Rows that are read ahead of a loading actor. The rows of a crawl have about 1 kB each. */
+/** Limits of one request for rows. The rows of a crawl have about 1 kB each, and the largest 256 kB. */
 const ROWS_PREFETCH = 1_000;
+const ROWS_PREFETCH_BYTES = 512_000;
 
 /** A stored value and its sequence; `text` is undefined where it was removed. */
 interface StoredValue {
@@ -51,7 +53,8 @@ export class StateStore {
    * meanwhile.
    */
   async load(definition: AnyActorDefinition, address: string): Promise<LoadedActor> {
-    const value = await this.read(this.subjects.value(address));
+    const { values } = this.#bus.readLimits;
+    const value = await values.run(() => this.read(this.subjects.value(address)));
     if (isForgotten(value.text)) return this.#loadForgotten(definition, address, value);
     if (!definition.rows) return decodeActor(definition, value.text, new Map());
     const { rows, bytes } = await this.#readRows(definition, address, value);
@@ -100,24 +103,34 @@ export class StateStore {
     const decode = (text: string) => decodeRow(definition, text);
     const mark = this.subjects.rowMark(address);
     const filter = this.subjects.rows(address);
-    let few = await this.#readFew(filter);
-    for (;;) {
-      const rows = new Map<string, unknown>();
-      let bytes = 0;
-      let marked = 0;
-      const messages = few ?? this.#readAll(filter);
-      few = undefined;
-      for await (const message of messages) {
-        if (message.subject === mark) marked = Number(message.string());
-        // Only an empty message can be a removal, because no row is empty. So the headers of other messages are not
-        // read: reading them costs as much as all other work here.
-        else if (message.data.length > 0 || !isRemoved(message.headers)) {
-          bytes += message.data.length;
-          rows.set(this.subjects.rowName(message.subject), new StoredRow(message.string(), decode));
-        }
+    const few = await this.#readFew(filter);
+    const read = few && (await this.#collect(few, mark, decode));
+    if (read && read.marked >= committed) return read;
+    return this.#bus.readLimits.rows.run(async () => {
+      for (;;) {
+        const all = await this.#collect(this.#readAll(filter), mark, decode);
+        if (all.marked >= committed) return all;
       }
-      if (marked >= committed) return { rows, bytes };
+    });
+  }
+
+  async #collect(
+    messages: Iterable<DirectMessage> | AsyncIterable<OrderedMessage>,
+    mark: string,
+    decode: (text: string) => unknown,
+  ) {
+    const rows = new Map<string, unknown>();
+    let [bytes, marked] = [0, 0];
+    for await (const message of messages) {
+      if (message.subject === mark) marked = Number(message.string());
+      // Only an empty message can be a removal, because no row is empty. So the headers of other messages are not
+      // read: reading them costs as much as all other work here.
+      else if (message.data.length > 0 || !isRemoved(message.headers)) {
+        bytes += message.data.length;
+        rows.set(this.subjects.rowName(message.subject), new StoredRow(message.string(), decode));
+      }
     }
+    return { rows, bytes, marked };
   }
 
   /**
@@ -125,8 +138,11 @@ export class StateStore {
    * example because this user of the bus lacks a permission that this release needs.
    */
   async #readFew(filter: string): Promise<DirectMessage[] | undefined> {
+    const query = { multi_last: [filter] };
     try {
-      const answer = await readDirect(this.#bus, this.subjects.stream, { multi_last: [filter] });
+      const answer = await this.#bus.readLimits.values.run(() =>
+        readDirect(this.#bus, this.subjects.stream, query),
+      );
       return answer?.pending === 0 ? answer.messages : undefined;
     } catch (error) {
       if (error instanceof RequestError || error instanceof TimeoutError) return undefined;
@@ -141,12 +157,13 @@ export class StateStore {
       name: "rows",
       select: { filter_subjects: [filter], deliver_policy: DeliverPolicy.LastPerSubject },
       prefetch: ROWS_PREFETCH,
+      prefetchBytes: ROWS_PREFETCH_BYTES,
       signal: enough.signal,
       started: (pending) => pending === 0 && enough.abort(),
     });
     for await (const message of read) {
       yield message;
-      if (message.info.pending === 0) return;
+      if (message.pending === 0) return;
     }
   }
 }

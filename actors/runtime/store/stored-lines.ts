@@ -1,5 +1,6 @@
 /** Reads lines that are printed to a subject of a stream: the stored lines, and new lines when they arrive. */
-import type { Bus } from "../bus/bus.ts";
+import { type Bus, BusLost } from "../bus/bus.ts";
+import { readDirect } from "../bus/read-direct.ts";
 
 export interface StoredLine {
   /** A number that grows from line to line. */
@@ -21,8 +22,6 @@ export interface StoredLines {
   read(subject: string, wanted: LinesWanted): Promise<StoredLine[]>;
 }
 
-/** Number of messages that one request reads. */
-const READ_AT_ONCE = 512;
 /** Subscribers receive a line shortly before the stream stores it, so the reader waits this long. */
 const STORED_MS = 100;
 
@@ -63,33 +62,17 @@ export class BusLines implements StoredLines {
     const lines: StoredLine[] = [];
     let next = (after ?? 0) + 1;
     for (;;) {
-      const batch = await this.#batch(subject, next);
-      lines.push(...batch);
+      const query = { next_by_subj: subject, seq: next };
+      const answer = await readDirect(this.#bus, this.#stream, query);
+      if (!answer) throw new BusLost(`Cannot read ${subject}: a part of the answer is missing`);
+      for (const { headers, string } of answer.messages) {
+        lines.push({ sequence: Number(headers?.get("Nats-Sequence")), text: string() });
+      }
       // Without `after`, keep only the newest lines; otherwise return the first lines after it.
       if (after === undefined) lines.splice(0, lines.length - count);
       else if (lines.length >= count) return lines.slice(0, count);
-      if (batch.length < READ_AT_ONCE) return lines;
-      next = (batch.at(-1)?.sequence ?? next) + 1;
+      if (answer.pending === 0) return lines;
+      next = (lines.at(-1)?.sequence ?? next) + 1;
     }
   }
-
-  async #batch(subject: string, seq: number): Promise<StoredLine[]> {
-    const { direct } = this.#bus.jetstream;
-    return this.#bus.whileConnected(async () => {
-      const lines: StoredLine[] = [];
-      const select = { seq, next_by_subj: subject, batch: READ_AT_ONCE };
-      try {
-        for await (const stored of await direct.getBatch(this.#stream, select)) {
-          lines.push({ sequence: stored.seq, text: stored.string() });
-        }
-      } catch (error) {
-        if (!isNone(error)) throw error;
-      }
-      return lines;
-    });
-  }
 }
-
-/** True if the error of a read means that no message is stored from its sequence on. */
-const isNone = (error: unknown) =>
-  error instanceof Error && /message not found|no message/i.test(error.message);

@@ -105,10 +105,10 @@ export async function* listMessages(
     },
   });
   let last = 0;
-  for await (const { seq: sequence, subject, info } of listed) {
+  for await (const { seq: sequence, subject, pending } of listed) {
     if (sequence > last) yield { sequence, subject };
     last = sequence;
-    if (info.pending === 0) return;
+    if (pending === 0) return;
   }
   if (!isEmpty) throw new BusLost(`Cannot list ${config.name}: the server stopped answering`);
 }

@@ -1,0 +1,93 @@
+import { expect } from "chai";
+import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
+import { Bus } from "./bus.ts";
+import { readInOrder } from "./read-in-order.ts";
+
+const STREAM = "LINES";
+
+describe("OrderedPulls", function () {
+  this.timeout(240_000);
+  let nats: TestNatsServer;
+  let writer: Bus;
+  const slow: string[] = [];
+  before(async () => {
+    const onLine = (line: string) => void (/slow consumer/i.test(line) && slow.push(line));
+    nats = await startNats({ config: "max_pending: 8MB", onLine });
+    writer = await Bus.connect({ url: nats.url, name: "writer" });
+    await writer.jetstream.streams.add({ name: STREAM, subjects: ["lines.>"] });
+  });
+  after(async () => {
+    await writer?.close();
+    await nats?.stop();
+  });
+
+  const write = (subject: string, text: string) =>
+    writer.jetstream.jetstream().publish(subject, text);
+
+  /** Reads `count` messages of a subject. Returns them, and the requests that were sent for them. */
+  async function read(
+    bus: Bus,
+    subject: string,
+    {
+      count,
+      prefetch = 256,
+      bytes = 128_000,
+    }: { count: number; prefetch?: number; bytes?: number },
+  ) {
+    const texts: string[] = [];
+    const done = new AbortController();
+    const messages = readInOrder(bus, {
+      ...{ stream: STREAM, name: "test", select: { filter_subjects: subject } },
+      ...{ prefetch, prefetchBytes: bytes, signal: done.signal },
+    });
+    for await (const message of messages) {
+      texts.push(message.string());
+      if (texts.length === count) break;
+    }
+    done.abort();
+    return texts;
+  }
+
+  it("reads many small messages, some large ones between them, and empty ones, in their order", async () => {
+    const sent: string[] = [];
+    for (let index = 0; index < 400; index++) {
+      const text =
+        index % 40 === 7 ? String(index).repeat(60_000) : index % 9 === 0 ? "" : `${index}`;
+      sent.push(text);
+      await write("lines.mixed", text);
+    }
+    for (const prefetch of [1, 5, 256]) {
+      const texts = await read(writer, "lines.mixed", { count: 400, prefetch });
+      expect(texts.every((text, index) => text === sent[index])).to.equal(true);
+      expect(texts).to.have.length(400);
+    }
+  });
+
+  it("reads on where the messages fill a request to the last byte", async () => {
+    for (let index = 0; index < 100; index++) await write("lines.even", "x".repeat(1_000));
+    // The reply subject has the name of the consumer and the position of the message, so its length varies.
+    for (let bytes = 1_050; bytes < 1_150; bytes++) {
+      expect(await read(writer, "lines.even", { count: 9, bytes })).to.have.length(9);
+    }
+  });
+
+  it("keeps the large messages of many readers below what a connection may have", async () => {
+    const bus = await Bus.connect({ url: nats.url, name: "host" });
+    const readers = 64;
+    for (let index = 0; index < readers; index++) {
+      await write(`lines.large.${index}`, "x".repeat(600_000));
+      await write(`lines.large.${index}`, "y".repeat(600_000));
+    }
+    const texts = await Promise.all(
+      Array.from({ length: readers }, (_, index) =>
+        read(bus, `lines.large.${index}`, { count: 2 }),
+      ),
+    );
+    expect(texts.map(([one = "", two = ""]) => `${one[0]}${two[0]}`)).to.deep.equal(
+      Array.from({ length: readers }, () => "xy"),
+    );
+    expect(bus.disconnections).to.equal(0);
+    expect(slow).to.deep.equal([]);
+    await bus.close();
+  });
+});

@@ -1,0 +1,28 @@
+/**
+ * Limits the stored bytes that are on their way to one connection. The server closes a connection to which it has
+ * more than 64 MB to send (`max_pending`). The lease of a host is renewed on the same connection.
+ */
+import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
+import { Semaphore } from "../lib/semaphore.ts";
+
+/** An answer of `readDirect` has up to 1.5 MB, so the logs of agents take 24 MB at most. */
+const LOGS_AT_ONCE = 16;
+/** A value has up to 720 kB, and 960 kB in an answer, so values take 23 MB at most. Most have a few kB. */
+const VALUES_AT_ONCE = 24;
+/** Each has ROWS_AT_ONCE_BYTES on their way. */
+const ROW_READS_AT_ONCE = 8;
+/** A message has up to 1 MB. */
+const LARGE_MESSAGES_AT_ONCE = 4;
+
+export class ReadLimits {
+  /** Limits how many readers of shards start at the same time. */
+  readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
+  /** Limits how many logs of agents are taken over at the same time. */
+  readonly logs = new Semaphore(LOGS_AT_ONCE);
+  /** Limits how many actors read their value, or a few rows, at the same time. */
+  readonly values = new Semaphore(VALUES_AT_ONCE);
+  /** Limits how many actors read many rows at the same time. */
+  readonly rows = new Semaphore(ROW_READS_AT_ONCE);
+  /** Limits how many readers receive a message at the same time that is larger than their request allows. */
+  readonly largeMessages = new Semaphore(LARGE_MESSAGES_AT_ONCE);
+}
