@@ -49,7 +49,7 @@ async function losingProxy(url: string, isLost: (frame: Buffer) => boolean) {
     }
     client.on("data", (bytes) => upstream.write(bytes));
     upstream.on("data", (bytes) => {
-      rest = Buffer.concat([rest, bytes]);
+      rest = Buffer.concat([rest, Buffer.from(bytes as Buffer)]);
       for (;;) {
         const line = rest.indexOf("\r\n");
         if (line < 0) return;
