@@ -25,7 +25,7 @@ describe("PackStore", function () {
   });
   afterEach(() => world[Symbol.asyncDispose]());
 
-  function put(bytes: number, isUpkeep: boolean): Promise<unknown> {
+  function put(bytes: number, isUpkeep: boolean): ReturnType<PackStore["put"]> {
     const whole = { pack: randomBytes(bytes), index: Buffer.alloc(0) };
     const files = { pack: "", index: "", whole };
     return packs.put(ACCOUNT, files, AbortSignal.timeout(60_000), { isUpkeep });
