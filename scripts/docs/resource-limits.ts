@@ -205,6 +205,11 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "413 (`trunkline deploy` leaves a map out that does not fit); 409; the oldest are deleted",
   ],
   [
+    "bytes of all bundles of an account, with their kept versions",
+    "a quarter of the [store of apps](configuration.md): 512 MiB of 2 GiB",
+    "a deploy is refused with 507 until an app is deleted",
+  ],
+  [
     "apps with a port of their own on a single machine",
     `${count(APP_PORTS_PRESET)} ([settable](configuration.md), at most ${count(APP_PORTS_MAX)})`,
     "409",
