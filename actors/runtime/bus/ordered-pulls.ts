@@ -38,6 +38,7 @@ const EXPIRED = 408;
 const CONFLICT = 409;
 const NO_RESPONDERS = 503;
 const TOO_LARGE = /exceeds maxbytes/i;
+const COMPLETED = /batch completed/i;
 
 export class OrderedPulls {
   /** True if no server knew the consumer. */
@@ -138,7 +139,11 @@ export class OrderedPulls {
         };
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
     const reply = `${this.#inbox}.${this.#request}`;
-    this.#bus.connection.publish(subject, JSON.stringify(query), { reply });
+    try {
+      this.#bus.connection.publish(subject, JSON.stringify(query), { reply });
+    } catch {
+      this.stop(); // The connection is being closed.
+    }
   }
 
   #ended(): void {
@@ -176,7 +181,8 @@ export class OrderedPulls {
     if (code === NO_RESPONDERS) {
       this.isUnheard = true;
       this.stop();
-    } else if (code === EXPIRED || code === NONE_WAITING) this.#ended();
+    } else if (code === EXPIRED || code === NONE_WAITING || COMPLETED.test(description))
+      this.#ended();
     else if (code === CONFLICT && TOO_LARGE.test(description)) {
       this.#isNextLarge = this.#bytesLeft === this.#options.bytesMax;
       this.#ended();
