@@ -383,8 +383,10 @@ describe("trunkline for apps", function () {
         },
       });
     };
+    // Without a signature, the body would not be read.
+    const headers = { "x-signature": "00" };
     for (const body of [new Uint8Array(20_000_000), chunked(), chunked()]) {
-      const options = { method: "POST", body, duplex: "half" } as RequestInit;
+      const options = { method: "POST", headers, body, duplex: "half" } as RequestInit;
       const { status } = await fetch(url, options);
       expect(status).to.equal(413);
     }
