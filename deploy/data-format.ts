@@ -3,8 +3,8 @@
  * read data that newer code stores. New optional fields do not need a new format.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError, JetStreamError, type JetStreamManager } from "@nats-io/jetstream";
-import { headers, RequestError } from "@nats-io/transport-node";
+import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
+import { headers, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { z } from "zod";
 import {
   type DataLayout,
@@ -111,7 +111,7 @@ export async function readLayout(jetstream: JetStreamManager): Promise<DataLayou
     throw error;
   }
   // A replica without the message answered, or none did.
-  throw new JetStreamError("no server answered with the stored format");
+  throw new TimeoutError();
 }
 
 /** Throws if a setting asks for a number of shards or streams that differs from the stored one. */

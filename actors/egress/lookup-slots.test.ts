@@ -44,6 +44,16 @@ describe("lookup slots", () => {
     expect(slots.running).to.equal(0);
   });
 
+  it("an owner has half of its share while two others have all of theirs, and more owners have less", () => {
+    const slots = new LookupSlots(24);
+    const all = (owner: string) => {
+      let taken = 0;
+      while (slots.tryTake(owner)) taken += 1;
+      return taken;
+    };
+    expect(["a", "b", "c", "d", "e"].map(all)).to.deep.equal([8, 8, 4, 2, 1]);
+  });
+
   it("take() rejects when its signal aborts, and then holds nothing", async () => {
     const slots = new LookupSlots(2);
     const first = slots.tryTake("a");

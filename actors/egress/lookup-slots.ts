@@ -11,8 +11,9 @@ const EGRESS_LOOKUPS_SHARE = 0.75;
 /** The threads of libuv if UV_THREADPOOL_SIZE is not set. `npm start` sets 64. */
 const THREADS = 4;
 /**
- * One owner's share of the lookups. The same share stays free for owners that have no lookup. Without both, one page
- * with names whose name servers are silent would stop the lookups of all pages, crawls and webhooks of the process.
+ * One owner's share of the lookups. The same share stays free for owners that have fewer lookups, and all of it for an
+ * owner that has none. Without both, one page with names whose name servers are silent would stop the lookups of all
+ * pages, crawls and webhooks of the process.
  */
 const EGRESS_LOOKUPS_OWNER_SHARE = 1 / 3;
 
@@ -89,7 +90,8 @@ export class LookupSlots {
 
   #hasRoom(owner: LookupOwner): boolean {
     const running = this.#running.get(owner) ?? 0;
-    const keptFree = running > 0 ? this.#keptFree : 0;
+    // The more lookups an owner has, the more slots it leaves to those that have fewer.
+    const keptFree = Math.floor((this.#keptFree * running) / this.#perOwner);
     return running < this.#perOwner && this.#total + keptFree < this.#max;
   }
 

@@ -10,6 +10,8 @@ import { appKey } from "../../schemas/apps/app-names.ts";
 import type { AgentLimits } from "../../schemas/apps/app-usage.ts";
 import { APP_REQUEST_MS_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError } from "../../schemas/errors.ts";
+import { SMALL_BODY_BYTES_MAX } from "../../schemas/memory-limits.ts";
+import { AnswerPace } from "../http/answer-pace.ts";
 import { endUnread } from "../http/end-unread.ts";
 import { type AppTarget, localsOf } from "../http/locals.ts";
 import { requestLog } from "../http/middleware/request-log.ts";
@@ -153,6 +155,11 @@ async function writeAppAnswer(
     const { cookiePrefix } = asked;
     const headers = answerHeaders(answer.headers, { prefix, cookiePrefix });
     for (const [name, value = ""] of Object.entries(headers)) response.setHeader(name, value);
+    if (!rest && request.method !== "HEAD" && bytes.length > SMALL_BODY_BYTES_MAX) {
+      // The bytes count for the app until the client has read them, so a client that reads nothing is cut off.
+      response.setHeader("Content-Length", bytes.length);
+      return await new AnswerPace(response).end(left, bytes);
+    }
     if (request.method === "HEAD" || !rest) return void response.end(bytes);
     response.flushHeaders();
     // The request's bytes, which may be many, are released now, so that other requests can use the room while this

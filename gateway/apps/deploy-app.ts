@@ -54,7 +54,8 @@ export async function deployApp(
   await blobs.put(blob, bytes);
   // Checks again, because other deploys of the account may have stored their bundles since the first check.
   await checkAppRoom(blobs, deployed, 0).catch(async (error: unknown) => {
-    if (isRefusal(error)) await blobs.remove(blob).catch(() => {});
+    // No version names the bundle yet.
+    await blobs.remove(blob).catch(() => {});
     throw error;
   });
   const staged = { config, bundle: blob, bundleBytes: bytes.length };

@@ -73,7 +73,7 @@ export class ByteBudget {
 
   /**
    * Throws the refusal if counted bytes already exceed a limit. This is for a request whose response is counted
-   * without a refusal. If only the limit for all owners is exceeded, an owner without large bytes is not refused.
+   * without a refusal, so an owner may be past its share for long, and is refused only while half of all bytes are used. If only the limit for all owners is exceeded, an owner without large bytes is not refused.
    */
   checkOwed(owners: readonly string[]): void {
     if (this.#large.isExceededBy(owners)) throw this.#refusal();
@@ -110,7 +110,11 @@ class Pool {
 
   isExceededBy(owners: readonly string[]): boolean {
     const isOver = owners.some((owner, level) => this.#of(owner) > this.#shareAt(level));
-    return isOver || (this.#bytes > this.#bytesMax && owners.some((owner) => this.#of(owner) > 0));
+    const isHalfUsed = this.#bytes > this.#bytesMax / 2;
+    return (
+      (isOver && isHalfUsed) ||
+      (this.#bytes > this.#bytesMax && owners.some((owner) => this.#of(owner) > 0))
+    );
   }
 
   add(owners: readonly string[], bytes: number): void {

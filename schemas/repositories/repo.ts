@@ -360,8 +360,8 @@ export const repo = defineContract({
 
     /** Schedules the deletion of objects that no ref reaches. */
     prune: { input: Nothing, reply: Nothing },
-    /** An upkeep task reports its end. */
-    upkeepEnded: { input: z.object({ pruned: z.boolean() }) },
+    /** An upkeep task reports its end. `isFull`: the stream of packs had no room for its result. */
+    upkeepEnded: { input: z.object({ pruned: z.boolean(), isFull: z.boolean().optional() }) },
     /** Reports that a push was refused for lack of space. The repository is then pruned, which may free space. */
     roomLacked: { input: Nothing },
     /** Reminder: the repository may have packs to compact. */

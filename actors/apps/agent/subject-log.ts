@@ -3,6 +3,7 @@
  * previous writer, whose next message is refused.
  */
 import { setTimeout as wait } from "node:timers/promises";
+import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import { WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
@@ -130,7 +131,11 @@ export class SubjectLog {
   async #readOn(messages: LogMessage[], last: LogMessage): Promise<boolean> {
     const seq = (messages.at(-1)?.sequence ?? 0) + 1;
     const select = { next_by_subj: this.#subject, seq };
-    const answer = await readDirect(this.#bus, this.#stream, select);
+    // The end of an answer may be lost or late, too.
+    const answer = await readDirect(this.#bus, this.#stream, select).catch((error: unknown) => {
+      if (error instanceof TimeoutError || error instanceof RequestError) return undefined;
+      throw error;
+    });
     for (const { headers, data } of answer?.messages ?? []) {
       const header = (name: string) => headers?.get(name) ?? "";
       const sequence = Number(header("Nats-Sequence"));

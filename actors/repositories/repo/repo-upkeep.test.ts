@@ -12,6 +12,7 @@ import {
   endUpkeep,
   makeRoom,
   PRUNE_FOR_ROOM_MS,
+  UPKEEP_FULL_MS,
   UPKEEP_LOST_MS,
   UPKEEP_RETRY_MS,
 } from "./repo-upkeep.ts";
@@ -63,20 +64,25 @@ describe("upkeep of a repository", () => {
 
   it("ends, and is retried after a pause if work remains", () => {
     const begun = beginUpkeep(live({ packs: COMPACT_PACKS }), ID, NOW).state;
-    const failed = endUpkeep(begun, false, NOW);
+    const failed = endUpkeep(begun, { pruned: false }, NOW);
     expect(failed.remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_RETRY_MS });
     expect(beginUpkeep(failed.state, ID, NOW + UPKEEP_RETRY_MS - 1).send).to.equal(undefined);
     expect(beginUpkeep(failed.state, ID, NOW + UPKEEP_RETRY_MS).send).to.have.length(1);
-    const done = endUpkeep({ ...begun, packs: 2 }, false, NOW);
+    const full = endUpkeep(begun, { pruned: false, isFull: true }, NOW);
+    expect(full.remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_FULL_MS });
+    expect(beginUpkeep(full.state, ID, NOW + UPKEEP_FULL_MS - 1).send).to.equal(undefined);
+    const done = endUpkeep({ ...begun, packs: 2 }, { pruned: false }, NOW);
     expect(done.remind).to.deep.equal({ upkeepDue: null });
-    expect(endUpkeep(done.state, false, NOW)).to.deep.equal(done);
+    expect(endUpkeep(done.state, { pruned: false }, NOW)).to.deep.equal(done);
   });
 
   it("keeps a pending prune until it is done", () => {
     const { state, send = [] } = beginUpkeep(live({ toPrune: true }), ID, NOW);
     expect(send[0]?.input).to.include({ prune: true });
-    expect(endUpkeep(state, false, NOW).state.toPrune).to.equal(true);
-    expect(endUpkeep({ ...state, packs: 0 }, true, NOW).state.toPrune).to.equal(undefined);
+    expect(endUpkeep(state, { pruned: false }, NOW).state.toPrune).to.equal(true);
+    expect(endUpkeep({ ...state, packs: 0 }, { pruned: true }, NOW).state.toPrune).to.equal(
+      undefined,
+    );
   });
 
   it("prunes again if a request arrives between the commit of a prune and its end", () => {
@@ -84,8 +90,8 @@ describe("upkeep of a repository", () => {
     const begun = beginUpkeep(live({ toPrune: true }), ID, NOW).state;
     const { state: pruned } = compact(begun, rows, all, NOW);
     expect(pruned.toPrune).to.equal(undefined);
-    expect(endUpkeep(pruned, true, NOW).remind).to.deep.equal({ upkeepDue: null });
-    const { state: asked, remind } = endUpkeep({ ...pruned, toPrune: true }, true, NOW);
+    expect(endUpkeep(pruned, { pruned: true }, NOW).remind).to.deep.equal({ upkeepDue: null });
+    const { state: asked, remind } = endUpkeep({ ...pruned, toPrune: true }, { pruned: true }, NOW);
     expect(remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_RETRY_MS });
     const { send = [] } = beginUpkeep(asked, ID, NOW + UPKEEP_RETRY_MS);
     expect(send[0]?.input).to.include({ prune: true });
@@ -105,7 +111,7 @@ describe("upkeep of a repository", () => {
     expect(afterRefusal(full, "ok", ID, NOW).send?.[0]?.input).to.include({ prune: false });
     expect(afterRefusal(full, "of", ID, NOW)).to.deep.equal({ state: full });
     expect(afterRefusal(full, "q", ID, NOW).send?.[0]?.input).to.include({ prune: true });
-    const { state } = endUpkeep(full, false, NOW);
+    const { state } = endUpkeep(full, { pruned: false }, NOW);
     expect(afterRefusal(state, "k", ID, NOW + UPKEEP_RETRY_MS - 1).send).to.equal(undefined);
     expect(afterRefusal(state, "k", ID, NOW + UPKEEP_RETRY_MS).send).to.have.length(1);
   });

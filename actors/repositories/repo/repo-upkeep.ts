@@ -12,10 +12,12 @@ import { type Pack, packRow, type repo } from "../../../schemas/repositories/rep
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
 
 /**
- * UPKEEP_RETRY_MS is the pause before a failed upkeep is retried. After UPKEEP_LOST_MS without a report, the upkeep
- * task counts as lost.
+ * UPKEEP_RETRY_MS is the pause before a failed upkeep is retried, and UPKEEP_FULL_MS the pause if the stream of packs
+ * had no room: each try packs the whole repository, and the sweep that makes room waits behind it. After
+ * UPKEEP_LOST_MS without a report, the upkeep task counts as lost.
  */
 export const UPKEEP_RETRY_MS = 60_000;
+export const UPKEEP_FULL_MS = 30 * 60_000;
 export const UPKEEP_LOST_MS = 60 * 60_000;
 /** A repository without free space is pruned at most once in this time. */
 export const PRUNE_FOR_ROOM_MS = 24 * 60 * 60_000;
@@ -43,12 +45,16 @@ export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
  * repository with packs, `compact` clears `toPrune`; a prune without packs sends no `compact`, so `toPrune` is
  * cleared here.
  */
-export function endUpkeep(live: LiveRepo, pruned: boolean, now: number): Step {
+export function endUpkeep(
+  live: LiveRepo,
+  { pruned, isFull = false }: Input<(typeof repo)["messages"]["upkeepEnded"]>,
+  now: number,
+): Step {
   const { nextUpkeepAt: _, toPrune = false, ...rest } = live;
   const isPruned = pruned && live.packs === 0;
   const state = { ...rest, ...(toPrune && !isPruned && { toPrune }) };
   if (!isDue(state)) return { state, remind: { upkeepDue: null } };
-  const nextUpkeepAt = now + UPKEEP_RETRY_MS;
+  const nextUpkeepAt = now + (isFull ? UPKEEP_FULL_MS : UPKEEP_RETRY_MS);
   return { state: { ...state, nextUpkeepAt }, remind: { upkeepDue: nextUpkeepAt } };
 }
 

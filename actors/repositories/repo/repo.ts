@@ -284,8 +284,8 @@ export const repoActor = defineActor(repo, {
       return { ...beginUpkeep({ ...live, toPrune: true }, key, now), reply: {} };
     },
 
-    upkeepEnded(state, { pruned }, { now }) {
-      return state.life === "live" ? endUpkeep(state, pruned, now) : { state };
+    upkeepEnded(state, ended, { now }) {
+      return state.life === "live" ? endUpkeep(state, ended, now) : { state };
     },
 
     roomLacked(state, _input, { key, now }) {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
+import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "./bus.ts";
 import { readInOrder } from "./read-in-order.ts";
 
@@ -24,7 +25,7 @@ describe("OrderedPulls", function () {
   const write = (subject: string, text: string) =>
     writer.jetstream.jetstream().publish(subject, text);
 
-  /** Reads `count` messages of a subject. Returns them, and the requests that were sent for them. */
+  /** Reads `count` messages of a subject, and returns their texts. */
   async function read(
     bus: Bus,
     subject: string,
@@ -88,6 +89,29 @@ describe("OrderedPulls", function () {
     );
     expect(bus.disconnections).to.equal(0);
     expect(slow).to.deep.equal([]);
+    await bus.close();
+  });
+
+  it("gives a turn back that comes when the reader is stopped", async () => {
+    const bus = await Bus.connect({ url: nats.url, name: "stopped" });
+    const { largeMessages } = bus.readLimits;
+    const size = largeMessages.free;
+    const never = new AbortController().signal;
+    const turns = await Promise.all(Array.from({ length: size }, () => largeMessages.take(never)));
+    await write("lines.waits", "x".repeat(600_000));
+    const stop = new AbortController();
+    const readers = Array.from({ length: 2 * size }, async () => {
+      const messages = readInOrder(bus, {
+        ...{ stream: STREAM, name: "test", select: { filter_subjects: "lines.waits" } },
+        ...{ prefetch: 256, prefetchBytes: 128_000, signal: stop.signal },
+      });
+      for await (const _ of messages) throw new Error("a stopped reader has read");
+    });
+    await until("all readers wait", () => largeMessages.waiting === readers.length);
+    for (const giveBack of turns) giveBack();
+    stop.abort();
+    await Promise.all(readers);
+    expect(largeMessages.free).to.equal(size);
     await bus.close();
   });
 });

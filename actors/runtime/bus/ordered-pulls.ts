@@ -62,6 +62,8 @@ export class OrderedPulls {
   #bytesLeft = 0;
   /** The next message is larger than `bytesMax`. */
   #isNextLarge = false;
+  /** True while a request for a large message waits for its turn. */
+  #isWaiting = false;
   /** Ends the turn of a request for a large message. */
   #leave: () => void = () => {};
   #delivered = 0;
@@ -123,8 +125,16 @@ export class OrderedPulls {
     this.#isNextLarge = false;
     if (isLarge) {
       const { largeMessages } = this.#bus.readLimits;
+      this.#isWaiting = true;
       const leave = await largeMessages.take(this.#stopped.signal).catch(() => undefined);
+      this.#isWaiting = false;
+      this.#silences = 0;
       if (leave === undefined) return;
+      // `stop` may have been called after the turn was given.
+      if (this.#stopped.signal.aborted) {
+        leave();
+        return;
+      }
       this.#leave = leave;
     }
     this.#request += 1;
@@ -177,6 +187,9 @@ export class OrderedPulls {
     const { code = 0, description = "" } = headers ?? {};
     // A status may also belong to a request that has ended: "Batch Completed" follows its last message.
     const isOfOpen = this.#isOpen && subject === `${this.#inbox}.${this.#request}`;
+    // A broken route has lost the newest message.
+    const delivered = Number(headers?.get("Nats-Last-Consumer") || 0);
+    if (code === HEARTBEAT && delivered > this.#delivered) this.stop();
     if (code === HEARTBEAT || !isOfOpen) return;
     if (code === NO_RESPONDERS) {
       this.isUnheard = true;
@@ -192,7 +205,7 @@ export class OrderedPulls {
 
   /** Stops if the server has sent nothing for an open request. */
   #listen(): void {
-    if (!this.#isOpen || this.#bus.isAway) this.#silences = 0;
+    if (!this.#isOpen || this.#isWaiting || this.#bus.isAway) this.#silences = 0;
     else if (++this.#silences > SILENT_HEARTBEATS) this.stop();
   }
 }

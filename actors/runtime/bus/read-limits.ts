@@ -5,11 +5,13 @@
 import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 
-/** An answer of `readDirect` has up to 1.5 MB, so the logs of agents take 24 MB at most. */
-const LOGS_AT_ONCE = 16;
+/** An answer of `readDirect` has up to 1.5 MB, so the logs of agents take 12 MB at most. */
+const LOGS_AT_ONCE = 8;
+/** A chunk of a blob has 512 KiB, so chunks take 13 MB at most. */
+const CHUNKS_AT_ONCE = 24;
 /** A value has up to 720 kB, and 960 kB in an answer, so values take 23 MB at most. Most have a few kB. */
 const VALUES_AT_ONCE = 24;
-/** Each has ROWS_AT_ONCE_BYTES on their way. */
+/** Each has ROWS_PREFETCH_BYTES on their way. */
 const ROW_READS_AT_ONCE = 8;
 /** A message has up to 1 MB. */
 const LARGE_MESSAGES_AT_ONCE = 4;
@@ -19,6 +21,8 @@ export class ReadLimits {
   readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
   /** Limits how many logs of agents are taken over at the same time. */
   readonly logs = new Semaphore(LOGS_AT_ONCE);
+  /** Limits how many messages of blobs are read at the same time. */
+  readonly chunks = new Semaphore(CHUNKS_AT_ONCE);
   /** Limits how many actors read their value, or a few rows, at the same time. */
   readonly values = new Semaphore(VALUES_AT_ONCE);
   /** Limits how many actors read many rows at the same time. */

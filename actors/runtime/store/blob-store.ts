@@ -353,13 +353,14 @@ export class BlobStore {
     subject: string,
     signal: AbortSignal | undefined,
   ): Promise<StoredMsg | undefined> {
-    const { direct } = this.#bus.jetstream;
+    const { jetstream, readLimits } = this.#bus;
+    const { direct } = jetstream;
     const read = async () => {
       const query = { last_by_subj: subject };
       const found = await this.#bus.whileConnected(() => direct.getMessage(stream, query));
       return found ?? (await this.#bus.readLast(stream, subject));
     };
-    return persist(this.#clock, `read ${name}`, read, signal);
+    return persist(this.#clock, `read ${name}`, () => readLimits.chunks.run(read), signal);
   }
 
   #subjectsOf(name: string): BlobSubjects {

@@ -151,11 +151,8 @@ function standardKeys(secret: string): (string | Buffer)[] {
  */
 function base64Keys(text: string): Buffer[] {
   const digits = text.trim().replace(/={1,2}$/, "");
-  const key = Buffer.from(digits, "base64");
-  const isWhole = [key.toString("base64"), key.toString("base64url")].some(
-    (encoded) => encoded.replace(/=+$/, "") === digits,
-  );
-  return isWhole ? [key] : [];
+  const isBase64 = /^(?:[A-Za-z0-9+/]*|[\w-]*)$/.test(digits) && digits.length % 4 !== 1;
+  return isBase64 ? [Buffer.from(digits, "base64")] : [];
 }
 
 const withoutPrefix = (value: string, prefix: string) =>

@@ -110,7 +110,10 @@ export class ProcessSlots {
         settle();
         reject(reason);
       };
-      const late = setTimeout(() => leave(busy()), this.#limits.queueMs);
+      const late = setTimeout(
+        () => leave(busy("no process was free in time for this account")),
+        this.#limits.queueMs,
+      );
       const abort = () => leave(signal.reason);
       signal.addEventListener("abort", abort, { once: true });
       const settle = () => {
@@ -164,7 +167,6 @@ function add(counts: Map<string, number>, key: string, change: 1 | -1): void {
   else counts.set(key, count);
 }
 
-function busy(): ActorError {
-  const text = "Cannot run git: the queue is full; try again";
-  return new ActorError("busy", text, { retryAfterS: 2 });
+function busy(reason = "the queue is full"): ActorError {
+  return new ActorError("busy", `Cannot run git: ${reason}; try again`, { retryAfterS: 2 });
 }

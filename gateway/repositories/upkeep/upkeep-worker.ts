@@ -4,6 +4,7 @@
  */
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
@@ -38,7 +39,10 @@ export function upkeepWorker(parts: GitParts, sweeping: SweepParts) {
     },
     failures: {
       // The repository schedules another compaction for later.
-      compact: (_input, _error, { key }) => [envelope(repo, key, "upkeepEnded", { pruned: false })],
+      compact(_input, error, { key }) {
+        const isFull = error instanceof ActorError && error.code === "storage_full";
+        return [envelope(repo, key, "upkeepEnded", { pruned: false, ...(isFull && { isFull }) })];
+      },
       describe: ({ address, changes }) =>
         toldTo(
           address.accountId,
