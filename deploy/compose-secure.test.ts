@@ -31,7 +31,7 @@ const Service = z.object({
 const Project = z.object({ services: z.record(z.string(), Service) });
 
 describe("compose.secure.yaml", function () {
-  this.timeout(300_000);
+  this.timeout(900_000);
   let services: z.infer<typeof Project>["services"];
   let folder: string;
 

@@ -184,7 +184,7 @@ describe("manifests", () => {
 
   for (const file of COMPOSE_FILES) {
     it(`${file} is what docker compose accepts`, async function () {
-      this.timeout(300_000);
+      this.timeout(900_000);
       const compose = await composeGo();
       if (compose === undefined) return this.skip();
       const folder = await mkdtemp(join(tmpdir(), "trunkline-compose-"));

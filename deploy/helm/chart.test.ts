@@ -46,7 +46,7 @@ const EVERYTHING = {
 
 describe("the Helm chart", function () {
   // The first build of helm takes a minute of processor time, so the timeout is long.
-  this.timeout(600_000);
+  this.timeout(900_000);
   let program: string;
 
   before(async function () {

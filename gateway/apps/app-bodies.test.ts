@@ -75,9 +75,12 @@ describe("AppBodies", function () {
   });
 
   it("never refuses an answer: the app's later requests are refused instead, also without a body", async () => {
-    const { take } = opened(SHARE - LARGE);
+    const { budget, take } = opened(SHARE - LARGE);
     const { answered, release } = await take(0);
     answered(LARGE + 1);
+    // The app is past its share, and is refused once half of all bytes are in use.
+    await (await take(0)).release();
+    budget.open(["another account", "its app"]).count(SHARE);
     expect(await refusalOf(take(0))).to.include({ code: "busy" });
     await (await take(0, 0, `${ACCOUNT}.other`)).release();
     await release();

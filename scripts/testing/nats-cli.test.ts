@@ -5,7 +5,7 @@ import { natsCli } from "./nats-cli.ts";
 import { startNats } from "./nats-server.ts";
 
 describe("nats CLI", function () {
-  this.timeout(300_000); // The first build compiles a few hundred packages.
+  this.timeout(900_000); // The first build compiles a few hundred packages.
 
   it("natsCli() returns a program that connects to a test's server", async function () {
     const cli = await natsCli();

@@ -13,7 +13,7 @@ export const natsCli = ({ isOptimized = false } = {}) =>
 
 /** Returns the path of the nats CLI. If Go is missing, prints the reason and skips the tests of the hook. */
 export async function natsCliOrSkip(hook: Mocha.Context): Promise<string> {
-  hook.timeout(300_000); // The first build of the CLI compiles a few hundred packages.
+  hook.timeout(900_000); // The first build of the CLI compiles a few hundred packages.
   const cli = await natsCli();
   if (cli !== undefined) return cli;
   console.log("      skipped: the nats CLI is built with Go, which is missing here");

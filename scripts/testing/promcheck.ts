@@ -27,7 +27,7 @@ export class Promcheck {
 
   /** Builds the program. If Go is missing, prints the reason and skips the tests of the hook. */
   static async buildOrSkip(hook: Mocha.Context): Promise<Promcheck> {
-    hook.timeout(400_000); // The first build compiles the engine of Prometheus.
+    hook.timeout(900_000); // The first build compiles the engine of Prometheus.
     const version = "0.310.0";
     const program = await goTool({ name: "promcheck", version, package: ".", folder: "promcheck" });
     if (program !== undefined) return new Promcheck(program);

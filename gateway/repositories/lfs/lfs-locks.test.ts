@@ -36,7 +36,7 @@ describe("locks of Git LFS", function () {
 
   it("keep two users of the real git-lfs from changing one file, until one unlocks or is forced", async function () {
     // The first run builds git-lfs, which takes minutes.
-    this.timeout(400_000);
+    this.timeout(900_000);
     const programs = await gitLfs(await world.checkout().then(({ folder }) => folder));
     if (programs === undefined) return this.skip();
     const repo = await world.repo();

@@ -105,7 +105,7 @@ describe("Git LFS", function () {
   ] as const) {
     it(`serves the real git-lfs with the token as ${how}: push, clone, fetch`, async function () {
       // The first run builds git-lfs, which takes minutes.
-      this.timeout(400_000);
+      this.timeout(900_000);
       const programs = await gitLfs(await world.checkout().then(({ folder }) => folder));
       if (programs === undefined) return this.skip();
       const repo = await world.repo();
