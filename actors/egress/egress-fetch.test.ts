@@ -9,7 +9,7 @@ import { until } from "../../scripts/testing/until.ts";
 import { createAddressPolicy } from "./address-policy.ts";
 import { EgressError } from "./egress-error.ts";
 import { EgressAgents, type EgressFetchOptions, egressFetch } from "./egress-fetch.ts";
-import { createEgressGuard } from "./egress-guard.ts";
+import { createEgressGuard, type EgressGuard } from "./egress-guard.ts";
 
 const guard = createEgressGuard({
   policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }),
@@ -41,6 +41,29 @@ describe("egressFetch", () => {
     expect(answer.headers.get("x-seen")).to.equal("POST /a?b 1");
     expect(answer.headers.getSetCookie()).to.deep.equal(["a=1", "b=2"]);
     expect(await text(answer.body)).to.equal("grüße");
+  });
+
+  it("egressFetch() counts lookups of names for `lookupOwner`, and otherwise for its agents", async () => {
+    await using origin = await startHttpServer((_, response) => void response.end());
+    const owners: unknown[] = [];
+    const watched: EgressGuard = {
+      ...guard,
+      connect(target, options) {
+        owners.push(options.owner);
+        return guard.connect(target, options);
+      },
+    };
+    const shared = new EgressAgents({ guard: watched });
+    try {
+      for (const given of [{ lookupOwner: "an account" }, {}]) {
+        const headers = { Connection: "close" };
+        const url = `http://open.test:${origin.port}/`;
+        await text((await get(url, { agents: shared, headers, ...given })).body);
+      }
+      expect(owners).to.deep.equal(["an account", shared]);
+    } finally {
+      shared.close();
+    }
   });
 
   const encodings = {

@@ -21,6 +21,27 @@ import { EGRESS_FAILURES_MAX } from "./egress-failures.ts";
 import { createEgressGuard, type EgressGuard } from "./egress-guard.ts";
 
 describe("EgressProxy", () => {
+  it("countLookupsFor() names the owner of later lookups; before, the proxy itself is the owner", async () => {
+    await using origin = await startHttpServer((_request, response) => response.end("x"));
+    const owners: unknown[] = [];
+    const real = createEgressGuard({
+      policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }),
+      lookup: async () => ["127.0.0.2"],
+    });
+    const guard: EgressGuard = {
+      ...real,
+      connect(target, options) {
+        owners.push(options.owner);
+        return real.connect(target, options);
+      },
+    };
+    await using proxy = await openProxy({ guard });
+    await ask(proxy, `http://one.test:${origin.port}/`);
+    proxy.countLookupsFor("an account");
+    await ask(proxy, `http://two.test:${origin.port}/`);
+    expect(owners).to.deep.equal([proxy, "an account"]);
+  });
+
   describe("with a cap on bytes", () => {
     it("passes bytes up to the cap", async () => {
       await using origin = await startHttpServer((_request, response) =>
