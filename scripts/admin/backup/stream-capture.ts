@@ -106,9 +106,15 @@ export class StreamCapture {
     return this.#isFollowing;
   }
 
-  /** Reads all new messages up to the current end of the stream. Returns their number. */
+  /**
+   * Reads all new messages up to the current end of the stream. Returns their number. Messages that arrive meanwhile
+   * are left out: on a busy machine they may arrive faster than they are read, and the reading would not end.
+   */
   async readOn(): Promise<number> {
-    return await this.#take(readMessages(this.#bus, this.info, this.#position + 1));
+    const { state } = await this.#bus.jetstream.streams.info(this.name);
+    if (state.last_seq <= this.#position) return 0;
+    const messages = readMessages(this.#bus, this.info, this.#position + 1);
+    return await this.#take(messages, { upTo: state.last_seq });
   }
 
   /**
@@ -130,7 +136,7 @@ export class StreamCapture {
     const sequences = new SequenceList();
     const subjects: number[] = [];
     for await (const { sequence, subject } of listMessages(this.#bus, this.info)) {
-      if (sequence > upTo) continue;
+      if (sequence > upTo) break;
       if (!known.has(sequence)) throw this.#gap(sequence);
       sequences.push(sequence);
       if (this.#replaces) subjects.push(shortHash(subject));
@@ -148,7 +154,8 @@ export class StreamCapture {
     for (let round = 1; round <= ROUNDS_MAX; round++) {
       const { state } = await this.#bus.jetstream.streams.info(this.name);
       const late = this.#late.length;
-      await this.#take(readOfLeader(this.#bus, this.name, this.#position + 1), READ_AT_MOMENT_MAX);
+      const messages = readOfLeader(this.#bus, this.name, this.#position + 1);
+      await this.#take(messages, { countMax: READ_AT_MOMENT_MAX });
       // The figures were read before these new messages, so the loop reads the figures again.
       if (this.#late.length > late) continue;
       const { last_seq: lastSequence, messages: counted } = state;
@@ -188,12 +195,16 @@ export class StreamCapture {
     return each > 0 || rollsUp === true;
   }
 
-  async #take(messages: AsyncIterable<ArchivedMessage>, countMax = Infinity): Promise<number> {
+  async #take(
+    messages: AsyncIterable<ArchivedMessage>,
+    { countMax = Infinity, upTo = Infinity },
+  ): Promise<number> {
     let count = 0;
     for await (const message of messages) {
+      if (message.sequence > upTo) break;
       await this.#add(message);
       count += 1;
-      if (count === countMax) break;
+      if (count === countMax || message.sequence === upTo) break;
     }
     return count;
   }
