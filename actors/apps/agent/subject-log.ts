@@ -3,11 +3,10 @@
  * previous writer, whose next message is refused.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import { WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
-import { readDirect } from "../../runtime/bus/read-direct.ts";
+import { isUnanswered, readDirect } from "../../runtime/bus/read-direct.ts";
 import type { SharedWrites } from "./shared-writes.ts";
 
 export interface LogMessage {
@@ -133,7 +132,7 @@ export class SubjectLog {
     const select = { next_by_subj: this.#subject, seq };
     // The end of an answer may be lost or late, too.
     const answer = await readDirect(this.#bus, this.#stream, select).catch((error: unknown) => {
-      if (error instanceof TimeoutError || error instanceof RequestError) return undefined;
+      if (isUnanswered(error)) return undefined;
       throw error;
     });
     for (const { headers, data } of answer?.messages ?? []) {

@@ -1,5 +1,5 @@
 /** Reads several messages of a stream by one request. A consumer for that costs a cluster several writes. */
-import type { Msg, MsgHdrs } from "@nats-io/transport-node";
+import { type Msg, type MsgHdrs, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
 import { type Bus, BusLost } from "./bus.ts";
 
@@ -49,6 +49,10 @@ export async function readDirect(
   if (end?.code !== END_OF_BATCH || !isWhole(answer, end)) return undefined;
   return { messages: answer.map(readMessage), pending: Number(end.get("Nats-Num-Pending")) };
 }
+
+/** True if a read had no answer, no whole answer in time, or nobody to answer it. */
+export const isUnanswered = (error: unknown): boolean =>
+  error instanceof TimeoutError || error instanceof RequestError;
 
 const readMessage = (message: Msg): DirectMessage => ({
   subject: message.headers?.get("Nats-Subject") ?? "",
