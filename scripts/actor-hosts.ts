@@ -14,7 +14,7 @@ const ASK_AGAIN_MS = 1_000;
  * seconds; calls wait as long as CALL_DEADLINE_MS.
  */
 export const HOSTS_MISSING_MS = 15_000;
-/** Number of shards whose owners are asked. One shard may have no owner for a moment when a host joins or ends. */
+/** The command asks the owners of this many shards. A shard has no owner for a moment when a host joins or ends. */
 const SHARDS_ASKED = 4;
 const ANSWER_MS = 1_000;
 

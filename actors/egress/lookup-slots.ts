@@ -11,8 +11,8 @@ const EGRESS_LOOKUPS_SHARE = 0.75;
 /** The threads of libuv if UV_THREADPOOL_SIZE is not set. `npm start` sets 64. */
 const THREADS = 4;
 /**
- * One owner's share of the lookups. The same share stays free for owners that have fewer lookups, and all of it for an
- * owner that has none. Without both, one page with names whose name servers are silent would stop the lookups of all
+ * One owner's share of the lookups. The same share is kept free: all of it for an owner that has no lookup, and less
+ * of it for an owner that has some. Without both, one page with names whose name servers are silent would stop the lookups of all
  * pages, crawls and webhooks of the process.
  */
 const EGRESS_LOOKUPS_OWNER_SHARE = 1 / 3;

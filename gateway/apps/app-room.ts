@@ -19,8 +19,8 @@ const BUNDLE = /\.bundle\.(?:(\d+)_)?[\w-]+$/;
 
 /**
  * Returns a new name for a bundle. Each version has a separate blob. Otherwise the late removal of an old version could
- * delete the bundle of a newer version with the same text. The name contains the size, so that the sizes of all bundles
- * of an account can be read in one request.
+ * delete the bundle of a newer version with the same text. The name contains the size, so that one request returns the
+ * sizes of all bundles of an account.
  */
 export function newBundleName({ accountId, name }: OneApp, bytes: number): string {
   return `app.${appKey(accountId, name)}.bundle.${bytes}_${randomUUID()}`;
@@ -28,8 +28,9 @@ export function newBundleName({ accountId, name }: OneApp, bytes: number): strin
 
 /**
  * Refuses with `storage_full` if the account's bundles would fill more than ACCOUNT_STREAM_SHARE of the stream. Images
- * of agents do not count: they have their own limit, and a new version may be needed to delete them. The bus itself is
- * counted, so a crash loses no bytes and leaves none.
+ * of agents do not count. They have a limit of their own, and the account may need a new version that deletes them. The
+ * sizes come from the bus and not from a counter, so no crash makes them wrong. A bundle that a killed gateway left
+ * without a version counts until its app is deleted.
  */
 export async function checkAppRoom(
   blobs: RoomBlobs,

@@ -1,7 +1,6 @@
 /** Reads the messages of a subject from a sequence on, as far as the stream's leader has them. */
-import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import type { Bus } from "./bus.ts";
-import { readDirect } from "./read-direct.ts";
+import { isUnanswered, readDirect } from "./read-direct.ts";
 
 interface StoredText {
   seq: number;
@@ -48,7 +47,7 @@ async function readMany(
     }));
   } catch (error) {
     // No replica answers, or the user may not ask it: the caller then reads from the leader.
-    if (error instanceof TimeoutError || error instanceof RequestError) return [];
+    if (isUnanswered(error)) return [];
     throw error;
   }
 }

@@ -2,12 +2,12 @@
  * Reads the stored state of actors and shards. Values come from the stream's leader; rows may come from a replica.
  */
 import { DeliverPolicy } from "@nats-io/jetstream";
-import { type MsgHdrs, RequestError, TimeoutError } from "@nats-io/transport-node";
+import type { MsgHdrs } from "@nats-io/transport-node";
 import { mailOf, mailTo } from "../../../schemas/split-streams.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { OrderedMessage } from "../bus/ordered-pulls.ts";
-import { type DirectMessage, readDirect } from "../bus/read-direct.ts";
+import { type DirectMessage, isUnanswered, readDirect } from "../bus/read-direct.ts";
 import { readInOrder } from "../bus/read-in-order.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { StoredRow } from "../kinds/rows-view.ts";
@@ -145,7 +145,7 @@ export class StateStore {
       );
       return answer?.pending === 0 ? answer.messages : undefined;
     } catch (error) {
-      if (error instanceof RequestError || error instanceof TimeoutError) return undefined;
+      if (isUnanswered(error)) return undefined;
       throw error;
     }
   }

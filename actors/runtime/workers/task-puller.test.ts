@@ -57,7 +57,10 @@ describe("TaskPuller", function () {
   const queue = (text: string) =>
     world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), text);
   const wereAsked = (times: number) =>
-    until(`the bus was asked ${times} times`, () => asked.length >= times && asked.slice(0, times));
+    until(
+      `the bus received ${times} requests`,
+      () => asked.length >= times && asked.slice(0, times),
+    );
   const take = (slots: number) => {
     taken.push(...Array.from({ length: slots }, () => puller.take()));
   };

@@ -26,6 +26,14 @@ const OURS = new Set([
 /** Response headers that are removed: the body is already decoded, so its encoding and length differ. */
 const ABOUT_ENCODING = new Set(["content-encoding", "content-length", "transfer-encoding"]);
 
+interface Asker {
+  /** The account of the app. Its lookups of names count for it. */
+  account: string;
+  signal: AbortSignal;
+  /** Called with the size of each chunk of the body. */
+  comes(bytes: number): void;
+}
+
 export class AppFetch {
   readonly #agents: EgressAgents;
   readonly #places = new Semaphore(APP_FETCH_CONNECTIONS_MAX);
@@ -40,7 +48,7 @@ export class AppFetch {
    */
   async fetch(
     operation: Extract<Operation, { type: "fetch" }>,
-    asker: { account: string; signal: AbortSignal; comes: (bytes: number) => void },
+    asker: Asker,
   ): Promise<OperationResult> {
     const release = await this.#places.take(asker.signal);
     try {
@@ -52,11 +60,7 @@ export class AppFetch {
 
   async #fetch(
     { request, redirect }: Extract<Operation, { type: "fetch" }>,
-    {
-      account,
-      signal,
-      comes,
-    }: { account: string; signal: AbortSignal; comes: (bytes: number) => void },
+    { account, signal, comes }: Asker,
   ): Promise<OperationResult> {
     const { method, url, headers, body } = request;
     const sent = new Headers();
