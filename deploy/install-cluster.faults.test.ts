@@ -85,7 +85,8 @@ describe("docs/operate", function () {
     for (const name of SERVERS) startServer(name, secureServer);
     for (const role of ROLES) startRole(role, secureSettings(role));
     await healthy();
-    await run(settings + secureSettings("browser") + secureLook);
+    // The copies of the streams on the servers that started last may still catch up.
+    await eventually(settings + secureSettings("browser") + secureLook);
     await expectTokens();
     const asBrowser = settings + secureSettings("browser");
     const refused = await shell(`${asBrowser}trunkline admin shards`);
@@ -177,14 +178,14 @@ describe("docs/operate", function () {
     return await runCommand("sh", ["-c", `cd ${folder}\n${local(command)}`], { PATH: path });
   }
 
-  /** Repeats a command until it succeeds. */
-  async function eventually(command: string): Promise<void> {
+  /** Repeats commands until each of them succeeds. */
+  async function eventually(commands: string): Promise<void> {
     let ended: Awaited<ReturnType<typeof shell>> | undefined;
     const succeeds = async () => {
-      ended = await shell(command);
+      ended = await shell(`set -e\n${commands}`);
       return ended.code === 0;
     };
-    await until(command, succeeds, START_MS_MAX).catch((error) => {
+    await until(commands, succeeds, START_MS_MAX).catch((error) => {
       throw new Error(`${error.message}: ${ended?.stdout}${ended?.stderr}`);
     });
   }
