@@ -189,6 +189,8 @@ export class OutboxRelay {
     for (const { shard } of groups) {
       try {
         const { mark, revision } = await readSentMark(bus, mail, shard.number);
+        // Nobody has published since, so this host still knows which mail the stream holds.
+        if (revision === shard.sentRevisions[mail.index]) continue;
         // If another host owns the shard, the mark belongs to that host. A mark written over it would not list the
         // mail that the other host still has to deliver.
         if (!(await this.#parts.owns(shard))) continue;
