@@ -1,11 +1,16 @@
 import { expect } from "chai";
+import pino from "pino";
 import { mailIn } from "../../../schemas/split-streams.ts";
 import { addressOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { systemClock } from "../lib/clock.ts";
+import { NOTHING_SENT, Outbox } from "../shards/outbox.ts";
+import { Shard } from "../shards/shard.ts";
 import { listDeadLetters } from "./dead-letters.ts";
+import { mailStreamOf, OutboxRelay } from "./outbox-relay.ts";
 
 describe("several streams of mail", function () {
   this.timeout(120_000);
@@ -66,6 +71,31 @@ describe("several streams of mail", function () {
     expect((await world.client.call(probe, second, "get", {})).log).to.deep.equal([]);
     await streams.update(mailIn(1).stream, { ...config, max_bytes: -1 });
     expect(await logged(second, 2)).to.deep.equal(["one", "two"]);
+  });
+
+  it("a stream that refuses mail leaves its host's knowledge of published mail as it is", async () => {
+    const { streams } = world.bus.jetstream;
+    const { config } = await streams.info(mailIn(1).stream);
+    await streams.update(mailIn(1).stream, { ...config, max_bytes: 1 });
+    const failures: string[] = [];
+    const reloads: number[] = [];
+    const relay = new OutboxRelay({
+      ...{ bus: world.bus, clock: systemClock },
+      logger: pino({}, { write: (line) => void failures.push(line) }),
+      drained: () => {},
+      owns: async () => true,
+      reloaded: ({ number }) => void reloads.push(number),
+    });
+    const mail = { number: 1, from: "probe.x", to: "actor", kind: "probe", key: keyIn(1) };
+    const stored = JSON.stringify({ entries: [{ ...mail, message: "note", input: { text: "" } }] });
+    const outbox = new Outbox(stored, [NOTHING_SENT, NOTHING_SENT], mailStreamOf(world.bus));
+    const { subjects } = world;
+    const shard = { number: 1, epoch: 1, host: "test", subjects, outbox, sentRevisions: [0, 0] };
+    relay.add(new Shard(shard));
+    await until("it was refused several times", () => failures.length > 2);
+    await streams.update(mailIn(1).stream, { ...config, max_bytes: -1 });
+    await until("it is published", () => outbox.entries.length === 0);
+    expect(reloads).to.deep.equal([]);
   });
 
   it("mail with the same sequence in two streams becomes two dead letters", async () => {

@@ -34,6 +34,8 @@ export interface Unsent {
 }
 export interface OutboxEntry extends Unsent {
   number: number;
+  /** The stream of mail whose mark counts the entry. */
+  stream: number;
   /** How often the receiving actor on this host has failed to handle the message. */
   tries?: number;
 }
@@ -74,18 +76,15 @@ export class Outbox {
     this.#sent = marks.map(({ sent }) => sent);
     this.#nextNumber = Math.max(...this.#sent, ...entries.map((entry) => entry.number)) + 1;
     for (const { number, ...message } of entries) {
-      const mark = marks[streamOf(message)] ?? NOTHING_SENT;
-      if (isUnsent(number, mark)) this.#keep({ number, ...unsent(message) });
+      const stream = streamOf(message);
+      if (isUnsent(number, marks[stream] ?? NOTHING_SENT))
+        this.#keep({ number, stream, ...unsent(message) });
     }
-  }
-
-  streamOf({ message }: OutboxEntry): number {
-    return this.#streamOf(message);
   }
 
   /** Returns the `sent` mark of a stream for the time after these entries are published. */
   markAfter(published: readonly OutboxEntry[], stream = 0): SentMark {
-    const isOfStream = (entry: OutboxEntry) => this.streamOf(entry) === stream;
+    const isOfStream = (entry: OutboxEntry) => entry.stream === stream;
     const numbers = published.filter(isOfStream).map(({ number }) => number);
     const sent = Math.max(this.#sent[stream] ?? 0, ...numbers);
     const done = new Set(published);
@@ -106,7 +105,10 @@ export class Outbox {
 
   /** Numbers new sends. The outbox keeps them only with `add`, so a failed commit leaves no gap. */
   number(sends: readonly Unsent[]): OutboxEntry[] {
-    return sends.map((send, index) => ({ ...send, number: this.#nextNumber + index }));
+    return sends.map((send, index) => {
+      const number = this.#nextNumber + index;
+      return { ...send, number, stream: this.#streamOf(send.message) };
+    });
   }
 
   /**
@@ -134,7 +136,7 @@ export class Outbox {
    */
   forget(mark: SentMark, stream = 0): void {
     this.#sent[stream] = Math.max(this.#sent[stream] ?? 0, mark.sent);
-    this.#retain((entry) => this.streamOf(entry) !== stream || isUnsent(entry.number, mark));
+    this.#retain((entry) => entry.stream !== stream || isUnsent(entry.number, mark));
   }
 
   /** Drops entries whose effect was committed on this host. The stored value does not name them. */
