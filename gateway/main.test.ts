@@ -173,7 +173,10 @@ describe("gateway process", () => {
   it("stop() says goodbye on WebSockets", async () => {
     const url = await start({
       socketRoutes: [
-        { match: ({ pathname }) => pathname === "/ws", admit: async () => ({ accept() {} }) },
+        {
+          match: ({ pathname }) => pathname === "/ws",
+          admit: async () => ({ accountId: "one", accept() {} }),
+        },
       ],
     });
     const socket = new WebSocket(`${url}/ws`);

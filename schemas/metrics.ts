@@ -131,11 +131,15 @@ export const METRICS = {
     help: "Requests that wait for a process of git; 128 at most",
     values: {},
   },
-  sockets: { type: "gauge", help: "Open WebSockets; 10,000 at most", values: {} },
+  sockets: {
+    type: "gauge",
+    help: "Open WebSockets; 10,000 at most, 7,500 of them for one account",
+    values: {},
+  },
   socket_upgrades_total: {
     type: "counter",
-    help: "Requests for a WebSocket: opened, refused, or refused because all are in use",
-    values: { outcome: ["opened", "refused", "full"] },
+    help: "Requests for a WebSocket: opened, refused, refused because the account has its share, or because all are in use",
+    values: { outcome: ["opened", "refused", "share", "full"] },
   },
   logins_total: {
     type: "counter",

@@ -33,6 +33,7 @@ const GATEWAY_TAKES = new Set([
   "actors/runtime/workers/define-worker.ts",
   "actors/runtime/bus/live.ts",
   "actors/runtime/lib/semaphore.ts",
+  "actors/runtime/lib/shared-slots.ts",
   "actors/runtime/store/stored-lines.ts",
   "actors/runtime/lib/time-limit.ts",
 ]);

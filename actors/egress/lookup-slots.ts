@@ -2,6 +2,7 @@
  * Limits the name lookups that have not ended, in all and for each owner. The system's resolver cannot cancel a lookup:
  * it keeps a thread until its name servers answer or time out, long after the caller has stopped waiting.
  */
+import { SharedSlots } from "../runtime/lib/shared-slots.ts";
 
 /** The account whose work needs a name, or the object that makes the connections if no account is known. */
 export type LookupOwner = string | object;
@@ -35,27 +36,27 @@ interface Waiting {
 }
 
 export class LookupSlots {
-  readonly #max: number;
-  readonly #perOwner: number;
-  readonly #keptFree: number;
-  readonly #running = new Map<LookupOwner, number>();
+  readonly #slots: SharedSlots<LookupOwner>;
   #waiting: Waiting[] = [];
-  #total = 0;
 
   constructor(max: number) {
-    this.#max = max;
-    this.#perOwner = lookupsOfOwnerMax(max);
-    this.#keptFree = Math.floor(max * EGRESS_LOOKUPS_OWNER_SHARE);
+    const keptFree = Math.floor(max * EGRESS_LOOKUPS_OWNER_SHARE);
+    this.#slots = new SharedSlots({ max, perOwner: lookupsOfOwnerMax(max), keptFree });
   }
 
   /** Lookups that have not ended. */
   get running(): number {
-    return this.#total;
+    return this.#slots.taken;
   }
 
   /** Takes a slot if this owner may have one now. Returns a function that releases the slot. */
   tryTake(owner: LookupOwner): (() => void) | undefined {
-    return this.#hasRoom(owner) ? this.#take(owner) : undefined;
+    const release = this.#slots.tryTake(owner);
+    if (!release) return undefined;
+    return () => {
+      release();
+      this.#startNext();
+    };
   }
 
   /** Waits for a slot. Resolves with a function that releases the slot. Rejects with the signal's reason. */
@@ -80,33 +81,11 @@ export class LookupSlots {
   }
 
   #startNext(): void {
-    for (;;) {
-      const next = this.#waiting.find(({ owner }) => this.#hasRoom(owner));
-      if (!next) return;
-      this.#waiting = this.#waiting.filter((other) => other !== next);
-      next.start(this.#take(next.owner));
+    for (const waiting of this.#waiting) {
+      const release = this.tryTake(waiting.owner);
+      if (!release) continue;
+      this.#waiting = this.#waiting.filter((other) => other !== waiting);
+      waiting.start(release);
     }
-  }
-
-  #hasRoom(owner: LookupOwner): boolean {
-    const running = this.#running.get(owner) ?? 0;
-    // The more lookups an owner has, the more slots it leaves to those that have fewer.
-    const keptFree = Math.floor((this.#keptFree * running) / this.#perOwner);
-    return running < this.#perOwner && this.#total + keptFree < this.#max;
-  }
-
-  #take(owner: LookupOwner): () => void {
-    this.#total += 1;
-    this.#running.set(owner, (this.#running.get(owner) ?? 0) + 1);
-    let isHeld = true;
-    return () => {
-      if (!isHeld) return;
-      isHeld = false;
-      this.#total -= 1;
-      const left = (this.#running.get(owner) ?? 0) - 1;
-      if (left > 0) this.#running.set(owner, left);
-      else this.#running.delete(owner);
-      this.#startNext();
-    };
   }
 }

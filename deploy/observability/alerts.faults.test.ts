@@ -299,7 +299,7 @@ describe("alerts", function () {
       sockets = step * 5;
     };
     await expectAlerts(await scene.record(2 * HOUR_S, leak), "SocketsLeak");
-    sockets = 8_001;
+    sockets = 7_001;
     await expectAlerts(await scene.record(300), "SocketsNearlyUsedUp");
   });
 

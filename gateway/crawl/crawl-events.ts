@@ -2,6 +2,7 @@
 import type { Response } from "express";
 import type { LiveUpdate, LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { SharedSlots } from "../../actors/runtime/lib/shared-slots.ts";
 import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
 import { EVENT_STREAMS_MAX, EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
@@ -44,8 +45,7 @@ const OVER_STATUS = 204;
 /** The event streams of one gateway. */
 export class CrawlEvents {
   readonly #parts: Required<CrawlEventsParts>;
-  readonly #ofAccount = new Map<string, number>();
-  #open = 0;
+  readonly #slots: SharedSlots<string>;
 
   constructor(parts: CrawlEventsParts) {
     this.#parts = {
@@ -54,6 +54,8 @@ export class CrawlEvents {
       streamsMax: EVENT_STREAMS_MAX,
       ...parts,
     };
+    const { streamsMax: max } = this.#parts;
+    this.#slots = new SharedSlots({ max, perOwner: EVENT_STREAMS_OF_ACCOUNT_MAX });
   }
 
   /** Streams the job's progress, and resolves when the stream has ended. A refusal rejects before the first event. */
@@ -125,24 +127,14 @@ export class CrawlEvents {
   }
 
   #reserve(accountId: string): () => void {
-    const ofAccount = this.#ofAccount.get(accountId) ?? 0;
-    if (ofAccount >= EVENT_STREAMS_OF_ACCOUNT_MAX) {
+    const release = this.#slots.tryTake(accountId);
+    if (release) return release;
+    if (this.#slots.takenBy(accountId) >= EVENT_STREAMS_OF_ACCOUNT_MAX) {
       const text = `Cannot follow crawl: the account follows ${EVENT_STREAMS_OF_ACCOUNT_MAX} already`;
       throw new ActorError("rate_limited", text, { retryAfterS: 10 });
     }
-    const { streamsMax } = this.#parts;
-    if (this.#open >= streamsMax) {
-      const text = `Cannot follow crawl: ${streamsMax} are followed here already`;
-      throw new ActorError("busy", text, { retryAfterS: 10 });
-    }
-    this.#open += 1;
-    this.#ofAccount.set(accountId, ofAccount + 1);
-    return () => {
-      this.#open -= 1;
-      const left = (this.#ofAccount.get(accountId) ?? 1) - 1;
-      if (left === 0) this.#ofAccount.delete(accountId);
-      else this.#ofAccount.set(accountId, left);
-    };
+    const text = `Cannot follow crawl: ${this.#parts.streamsMax} are followed here already`;
+    throw new ActorError("busy", text, { retryAfterS: 10 });
   }
 }
 

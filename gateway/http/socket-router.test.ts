@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
+import { promisify } from "node:util";
 import { expect } from "chai";
 import { WebSocket } from "ws";
 import { ActorError } from "../../schemas/errors.ts";
+import { addMeter } from "../../schemas/meter.ts";
 import { until } from "../../scripts/testing/until.ts";
 import {
   SOCKET_MESSAGE_BYTES_MAX,
@@ -12,16 +14,23 @@ import {
   socketRouter,
 } from "./socket-router.ts";
 
+/** The admissions of `/echo/slow` that wait. */
+const slow: { signal: AbortSignal; end(): void }[] = [];
+
+/** The parameter `of` names the account. By default each name has its own. */
 const echo: SocketRoute = {
   match: ({ pathname }) => pathname.startsWith("/echo/"),
-  async admit({ url = "" }) {
-    const [, name] = /^\/echo\/(\w+)/.exec(url) ?? [];
+  async admit({ url = "" }, { signal, countFor }) {
+    const [, name = "", accountId = name] = /^\/echo\/(\w+)(?:\?of=(\w+))?/.exec(url) ?? [];
+    if (name !== "late") countFor(accountId);
+    if (name === "slow") await new Promise<void>((end) => slow.push({ signal, end }));
     if (name === "nobody") {
       return { refuse: { status: 401, contentType: "text/plain", text: "who?" } };
     }
     if (name === "busy") throw new ActorError("busy", "Cannot open: all is full");
     if (name === "broken") throw new Error("inside");
     return {
+      accountId,
       ...(name === "large" && { messageBytesMax: 2 * SOCKET_MESSAGE_BYTES_MAX }),
       accept: (socket) => {
         if (name === "closed") return socket.close(4404, "unknown");
@@ -107,6 +116,16 @@ describe("socket router", () => {
     await until("its place is free", () => opened("/echo/three").catch(() => undefined));
   });
 
+  it("upgrade() closes the connection of a client that it refused and that does not close it", async () => {
+    const connections = promisify(server.getConnections.bind(server));
+    for (const path of ["/other", "/echo/nobody"]) {
+      const client = await raw(url, path, { allowHalfOpen: true });
+      await once(client.resume(), "end");
+      await until("the connection is closed", async () => (await connections()) === 0);
+      client.destroy();
+    }
+  });
+
   it("upgrade() takes a message of the limit and closes on a larger one", async () => {
     const socket = await opened("/echo/one");
     socket.send("x".repeat(SOCKET_MESSAGE_BYTES_MAX));
@@ -118,12 +137,7 @@ describe("socket router", () => {
   });
 
   it("upgrade() survives a client that vanishes or speaks nonsense", async () => {
-    const port = Number(new URL(url).port);
-    const broken = connect(port, "127.0.0.1");
-    broken.write(
-      "GET /echo/one HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
-    );
-    const [answer] = await once(broken, "data");
+    const [answer] = await once(await raw(url, "/echo/one"), "data");
     expect(String(answer)).to.match(/^HTTP\/1\.1 400 /);
     const socket = await opened("/echo/one");
     socket.terminate();
@@ -138,3 +152,116 @@ describe("socket router", () => {
     expect(await refused("/echo/one")).to.equal(503);
   });
 });
+
+describe("shares of accounts in the sockets of a router", () => {
+  /** Of these one account has six. */
+  const SOCKETS = 8;
+  const SHARE = 6;
+  let server: Server;
+  let router: SocketRouter;
+  let url: string;
+  let outcomes: string[];
+  let removeMeter: () => void;
+  beforeEach(async () => {
+    slow.length = 0;
+    outcomes = [];
+    const count = (_name: string, { outcome = "" }: Readonly<Record<string, string>>) => {
+      if (outcome !== "opened") outcomes.push(outcome);
+    };
+    removeMeter = addMeter({ count, time() {} });
+    router = socketRouter([echo], { socketsMax: SOCKETS });
+    server = createServer().on("upgrade", router.upgrade).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    url = `ws://127.0.0.1:${typeof address === "object" ? address?.port : ""}`;
+  });
+  afterEach(async () => {
+    removeMeter();
+    router.terminate();
+    await router.close();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  const opened = async (account: string, name = "one") => {
+    const socket = new WebSocket(`${url}/echo/${name}?of=${account}`);
+    await once(socket, "open");
+    return socket;
+  };
+  const fill = (account: string, count: number) =>
+    Promise.all(Array.from({ length: count }, () => opened(account)));
+  const refused = async (account: string, name = "one") => {
+    const socket = new WebSocket(`${url}/echo/${name}?of=${account}`);
+    const [, response] = await once(socket, "unexpected-response");
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk);
+    const { statusCode: status, headers } = response;
+    return { status, retryAfter: headers["retry-after"], text: String(Buffer.concat(chunks)) };
+  };
+  const pastShare = {
+    status: 503,
+    retryAfter: "1",
+    text: "Cannot open WebSocket: this account has its share of the WebSockets of this gateway; try again",
+  };
+
+  it("an account has its share and no more, and another account still gets in", async () => {
+    await fill("a", SHARE);
+    expect(await refused("a")).to.deep.equal(pastShare);
+    expect(await refused("a", "late")).to.deep.equal(pastShare);
+    await fill("b", SOCKETS - SHARE);
+    expect(await refused("c")).to.deep.equal({ status: 503, retryAfter: "1", text: "" });
+    expect(outcomes).to.deep.equal(["share", "share", "full"]);
+  });
+
+  it("a socket that closes gives its place back", async () => {
+    const [first] = await fill("a", SHARE);
+    expect(await refused("a")).to.deep.equal(pastShare);
+    first?.close();
+    await until("its place is free", () => opened("a").catch(() => undefined));
+    expect(await refused("a")).to.deep.equal(pastShare);
+  });
+
+  it("an upgrade that fails gives its place back", async () => {
+    await fill("a", SHARE - 1);
+    for (const [name, status] of [
+      ["nobody", 401],
+      ["busy", 503],
+      ["broken", 500],
+    ] as const) {
+      for (let time = 0; time < 2; time += 1) {
+        const answer = await refused("a", name);
+        expect(answer.status, name).to.equal(status);
+        expect(answer.text, name).to.not.equal(pastShare.text);
+      }
+    }
+    for (let time = 0; time < 2; time += 1) {
+      const [answer] = await once(await raw(url, "/echo/one?of=a"), "data");
+      expect(String(answer)).to.match(/^HTTP\/1\.1 400 /);
+    }
+    await opened("a");
+    expect(await refused("a")).to.deep.equal(pastShare);
+  });
+
+  it("an upgrade has a place while it is decided, also if its client has vanished", async () => {
+    await fill("a", SHARE - 1);
+    const client = await raw(url, "/echo/slow?of=a");
+    const waiting = await until("its route decides", () => slow[0]);
+    expect(await refused("a")).to.deep.equal(pastShare);
+    client.resetAndDestroy();
+    await until("the route has noticed", () => waiting.signal.aborted);
+    expect(await refused("a")).to.deep.equal(pastShare);
+    waiting.end();
+    await until("its place is free", () => opened("a").catch(() => undefined));
+    expect(await refused("a")).to.deep.equal(pastShare);
+  });
+});
+
+/** Sends an upgrade without a key of WebSocket, which the handshake refuses with 400. */
+async function raw(url: string, path: string, options: { allowHalfOpen?: true } = {}) {
+  const { hostname: host, port } = new URL(url);
+  const client: Socket = connect({ host, port: Number(port), ...options });
+  await once(client, "connect");
+  client.on("error", () => {});
+  const lines = ["Host: x", "Connection: Upgrade", "Upgrade: websocket"];
+  client.write([`GET ${path} HTTP/1.1`, ...lines, "", ""].join("\r\n"));
+  return client;
+}

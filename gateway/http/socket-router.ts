@@ -5,12 +5,9 @@ import type { Logger } from "pino";
 import { type WebSocket, WebSocketServer } from "ws";
 import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import { countWork, watchLevel } from "../../schemas/meter.ts";
+import { type SocketPlace, SocketPlaces } from "./socket-places.ts";
 
-/**
- * Limits the open WebSockets of one gateway, and the bytes of one WebSocket message. Such a message fits into one
- * message on the bus, as base64 in JSON.
- */
-const SOCKETS_MAX = 10_000;
+/** Limits the bytes of one WebSocket message. It fits into one message on the bus, as base64 in JSON. */
 export const SOCKET_MESSAGE_BYTES_MAX = 512 * 1024;
 /** Time in which a client must read all data before the close frame and answer the close frame. */
 export const SOCKET_CLOSE_MS_MAX = 5_000;
@@ -19,6 +16,8 @@ export const SOCKET_CLOSE_MS_MAX = 5_000;
 export type Admission =
   | {
       accept(socket: WebSocket, stream: Duplex): void;
+      /** The socket counts for this account. */
+      accountId: string;
       /** Limits the bytes of one message from the client. The default is SOCKET_MESSAGE_BYTES_MAX. */
       messageBytesMax?: number | undefined;
     }
@@ -31,14 +30,22 @@ export type Admission =
       };
     };
 
+/** An upgrade whose admission is being decided. */
+export interface PendingUpgrade {
+  /** Aborts when the client has left. */
+  signal: AbortSignal;
+  /**
+   * Counts the upgrade, and later its socket, for this account. Refuses with `busy` if the account has its share. A
+   * route calls it as soon as it knows the account, so that a refused upgrade starts no work.
+   */
+  countFor(accountId: string): void;
+}
+
 export interface SocketRoute {
   /** Whether this route serves the request. */
   match(url: URL, request: IncomingMessage): boolean;
-  /**
-   * Decides about the upgrade. The signal aborts when the client has left. A thrown ActorError refuses the upgrade
-   * with its status.
-   */
-  admit(request: IncomingMessage, signal: AbortSignal): Promise<Admission>;
+  /** Decides about the upgrade. A thrown ActorError refuses the upgrade with its status. */
+  admit(request: IncomingMessage, pending: PendingUpgrade): Promise<Admission>;
 }
 
 export interface SocketRouter {
@@ -54,11 +61,11 @@ export interface SocketRouter {
 
 export function socketRouter(
   routes: readonly SocketRoute[],
-  { socketsMax = SOCKETS_MAX, logger }: { socketsMax?: number; logger?: Logger } = {},
+  { socketsMax: max, logger }: { socketsMax?: number; logger?: Logger } = {},
 ): SocketRouter {
   const servers = new SocketServers();
+  const places = new SocketPlaces({ max, logger });
   let closing = false;
-  let admitting = 0;
   const unwatch = watchLevel("sockets", () => servers.count);
   return {
     upgrade,
@@ -74,38 +81,42 @@ export function socketRouter(
     stream.on("error", ignore);
     const url = URL.parse(request.url ?? "", "http://gateway.invalid");
     const route = url && routes.find((one) => one.match(url, request));
+    const place = route && !closing ? places.tryTake() : undefined;
     if (!route) refuse(stream, { status: 404 });
-    else if (closing || servers.count + admitting >= socketsMax) {
+    else if (!place) {
       countWork("socket_upgrades_total", { outcome: "full" });
       refuse(stream, { status: 503, headers: { "Retry-After": "1" } });
-    } else void admit(route);
+    } else void admit(route, place);
 
-    async function admit(served: SocketRoute): Promise<void> {
+    async function admit(served: SocketRoute, place: SocketPlace): Promise<void> {
       const left = new AbortController();
+      const { signal } = left;
       const leave = () => left.abort(new ActorError("cancelled", "Cannot admit: the client left"));
       stream.once("close", leave);
-      admitting += 1;
+      const countFor = (accountId: string) => place.countFor(accountId);
       try {
-        const admission = await served.admit(request, left.signal);
+        const admission = await served.admit(request, { signal, countFor });
         if (stream.destroyed) return;
         if ("refuse" in admission) {
           const { status, contentType, text, headers } = admission.refuse;
-          countWork("socket_upgrades_total", { outcome: "refused" });
+          countWork("socket_upgrades_total", { outcome: place.isPastShare ? "share" : "refused" });
           refuse(stream, { status, text, headers: { ...headers, "Content-Type": contentType } });
           return;
         }
+        place.countFor(admission.accountId);
         const { messageBytesMax = SOCKET_MESSAGE_BYTES_MAX } = admission;
         servers.of(messageBytesMax).handleUpgrade(request, stream, head, (socket) => {
           // Errors are ignored: after an invalid frame the library closes the socket with the code for the reason.
           socket.on("error", ignore);
+          place.keepFor(socket);
           countWork("socket_upgrades_total", { outcome: "opened" });
           admission.accept(socket, stream);
         });
       } catch (error) {
-        countWork("socket_upgrades_total", { outcome: "refused" });
+        countWork("socket_upgrades_total", { outcome: place.isPastShare ? "share" : "refused" });
         refuse(stream, refusalAnswer(error));
       } finally {
-        admitting -= 1;
+        place.end();
         stream.removeListener("close", leave);
       }
     }
@@ -192,5 +203,8 @@ function refuse(
     "Content-Length": String(Buffer.byteLength(text)),
   }).map(([name, value]) => `${name}: ${value.replaceAll(/[^\t\x20-\x7e]/g, "")}\r\n`);
   const reason = STATUS_CODES[status] ?? "";
+  // The server allows half-open connections and does not watch one after its upgrade. So without this, a client that
+  // never closes would keep the connection.
+  stream.once("finish", () => stream.destroy());
   stream.end(`HTTP/1.1 ${status} ${reason}\r\n${lines.join("")}\r\n${text}`);
 }

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import express from "express";
 import { WebSocket } from "ws";
+import { ActorError, ERRORS } from "../../schemas/errors.ts";
 import { type SocketRouter, socketRouter } from "./socket-router.ts";
 import { upgradeOf, upgradesThrough } from "./upgrade-requests.ts";
 
@@ -23,18 +24,21 @@ describe("upgrades through the application", () => {
       });
       next();
     });
-    app.get("/socket/echo", (_request, response) => {
+    app.get("/socket/echo", ({ query }, response) => {
       const serve = (socket: WebSocket) => void socket.on("message", (text) => socket.send(text));
-      upgradeOf(response).accept(serve, { messageBytesMax: 10 });
+      const account = String(query.of);
+      upgradeOf(response, account);
+      upgradeOf(response, account).accept(serve, { messageBytesMax: 10 });
     });
     app.get("/socket/refused", (_request, response) => {
       response.set({ "WWW-Authenticate": "Bearer", "X-Inside": "1" }).status(401).json({ no: 1 });
     });
     app.get("/socket/plain", (_request, response) => void response.send("ordinary"));
     app.use(((error, _request, response, _next) => {
-      response.status(400).send(error.message);
+      const status = error instanceof ActorError ? ERRORS[error.code].status : 500;
+      response.status(status).send(error.message);
     }) satisfies express.ErrorRequestHandler);
-    router = socketRouter([upgradesThrough(app, /^\/socket\//)]);
+    router = socketRouter([upgradesThrough(app, /^\/socket\//)], { socketsMax: 4 });
     server = createServer(app).on("upgrade", router.upgrade).listen(0, "127.0.0.1");
     await once(server, "listening");
     url = `127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -73,6 +77,20 @@ describe("upgrades through the application", () => {
     expect(closed).to.deep.equal([{ status: 401, finished: true }]);
     expect((await refusal("/socket/unknown")).status).to.equal(404);
     expect((await refusal("/elsewhere")).status).to.equal(404);
+  });
+
+  it("a route refuses the socket of an account that has its share, and accepts another account's", async () => {
+    const opened = async (account: string) => {
+      const socket = new WebSocket(`ws://${url}/socket/echo?of=${account}`);
+      await once(socket, "open");
+    };
+    for (let socket = 0; socket < 3; socket += 1) await opened("a");
+    const { status, text } = await refusal("/socket/echo?of=a");
+    expect([status, text]).to.deep.equal([
+      503,
+      "Cannot open WebSocket: this account has its share of the WebSockets of this gateway; try again",
+    ]);
+    await opened("b");
   });
 
   it("a route without a WebSocket answers an upgrade as it answers a request", async () => {

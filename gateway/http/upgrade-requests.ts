@@ -6,7 +6,7 @@ import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Express, Response } from "express";
 import type { WebSocket } from "ws";
 import { ActorError } from "../../schemas/errors.ts";
-import type { Admission, SocketRoute } from "./socket-router.ts";
+import type { Admission, PendingUpgrade, SocketRoute } from "./socket-router.ts";
 
 /** The request of a client for a WebSocket. */
 export interface Upgrade {
@@ -17,11 +17,15 @@ export interface Upgrade {
   accept(serve: (socket: WebSocket) => void, options: { messageBytesMax: number }): void;
 }
 
-const UPGRADES = new WeakMap<IncomingMessage, Upgrade>();
+/** Counts the upgrade for an account, and returns it. */
+const UPGRADES = new WeakMap<IncomingMessage, (accountId: string) => Upgrade>();
 
-/** Returns the upgrade of a request. Refuses a request that is no upgrade. */
-export function upgradeOf({ req }: Response): Upgrade {
-  const upgrade = UPGRADES.get(req);
+/**
+ * Returns the upgrade of a request, and counts it for this account. May be called again. Refuses a request that is no
+ * upgrade, and with `busy` an upgrade of an account that has its share of the sockets.
+ */
+export function upgradeOf({ req }: Response, accountId: string): Upgrade {
+  const upgrade = UPGRADES.get(req)?.(accountId);
   if (upgrade) return upgrade;
   throw new ActorError(
     "invalid_request",
@@ -33,7 +37,7 @@ export function upgradeOf({ req }: Response): Upgrade {
 export function upgradesThrough(app: Express, paths: RegExp): SocketRoute {
   return {
     match: ({ pathname }) => paths.test(pathname),
-    admit: (request, signal) =>
+    admit: (request, { signal, countFor }: PendingUpgrade) =>
       new Promise<Admission>((resolve) => {
         const response = new ServerResponse(request);
         // Ends the response. No bytes are written to the connection here, so Node emits no "close" event itself.
@@ -48,8 +52,12 @@ export function upgradesThrough(app: Express, paths: RegExp): SocketRoute {
           end();
         };
         signal.addEventListener("abort", end);
-        UPGRADES.set(request, {
-          accept: (accept, { messageBytesMax }) => answer(101, { accept, messageBytesMax }),
+        UPGRADES.set(request, (accountId) => {
+          countFor(accountId);
+          return {
+            accept: (accept, { messageBytesMax }) =>
+              answer(101, { accept, accountId, messageBytesMax }),
+          };
         });
         response.end = ((text?: string | Buffer) => {
           answer(response.statusCode, { refuse: refusalOf(response, text) });

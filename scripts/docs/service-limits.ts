@@ -26,6 +26,7 @@ import {
   LOGINS_PER_ADDRESS_MAX,
   SIGNUPS_PER_ADDRESS_MAX,
 } from "../../gateway/account/pages/sign-in.ts";
+import { SOCKETS_MAX, socketsOfAccountMax } from "../../gateway/http/socket-places.ts";
 import {
   ACCOUNTS_PER_USER_MAX,
   LOGIN_WINDOW_MS,
@@ -187,6 +188,11 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
     "event streams of an account; of a gateway",
     `${count(EVENT_STREAMS_OF_ACCOUNT_MAX)}; ${count(EVENT_STREAMS_MAX)}`,
     "429; 503 with Retry-After",
+  ],
+  [
+    "WebSockets of a gateway, of agents and DevTools clients; of one account",
+    `${count(SOCKETS_MAX)}; ${count(socketsOfAccountMax(SOCKETS_MAX))}, fewer while other accounts have many`,
+    "503 with Retry-After",
   ],
   [
     "an actor's state in one value",

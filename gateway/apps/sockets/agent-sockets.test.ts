@@ -19,6 +19,7 @@ import { SOCKET_BATCHES_MAX } from "./agent-socket.ts";
 import { AgentSockets, SOCKET_CHECKS_MAX } from "./agent-sockets.ts";
 
 const ACCOUNT = "a".repeat(32);
+const OTHER_ACCOUNT = "b".repeat(32);
 /** Long enough for a client to answer a ping on a busy machine. */
 const PING_MS = 500;
 
@@ -32,7 +33,7 @@ interface ReceivedMessage {
 }
 
 /** Starts the sockets of a gateway, an app that accepts every socket, and an agent that the test controls. */
-async function world() {
+async function world({ socketsMax = 1_000 } = {}) {
   const told: ReceivedMessage[] = [];
   const asked: string[] = [];
   /** The opening requests of sockets, as long as anything references them. */
@@ -84,15 +85,16 @@ async function world() {
     logger: pino({ level: "silent" }),
     pingMs: PING_MS,
   });
-  const router = socketRouter([sockets], {});
+  const router = socketRouter([sockets], { socketsMax });
   const upgrade = (request: IncomingMessage, ...rest: [Duplex, Buffer]) => {
     begun.push(new WeakRef(request));
     router.upgrade(request, ...rest);
   };
   const server = await listen(createServer().on("upgrade", upgrade), "127.0.0.2");
-  const url = `ws://${server.address}:${server.port}/apps/${ACCOUNT}/hooks/agents/room/one`;
+  const urlOf = (account: string) =>
+    `ws://${server.address}:${server.port}/apps/${account}/hooks/agents/room/one`;
   return {
-    ...{ told, gave, at, asked, begun },
+    ...{ told, gave, at, asked, begun, urlOf },
     /** Resolves when this gateway knows that its sockets are closed. */
     ended: () => router.close(),
     close: () => sockets.close(),
@@ -100,8 +102,8 @@ async function world() {
       for (const listener of returned) listener();
     },
     /** `pongs`: whether the client answers pings. Ordinary clients always do. */
-    async open({ pongs = true } = {}) {
-      const socket = new WebSocket(url, { autoPong: pongs });
+    async open({ pongs = true, account = ACCOUNT } = {}) {
+      const socket = new WebSocket(urlOf(account), { autoPong: pongs });
       let pings = 0;
       let ended = 0;
       socket.on("ping", () => {
@@ -176,6 +178,15 @@ describe("AgentSockets", function () {
       return w.begun.every((one) => one.deref() === undefined);
     });
     expect([w.begun.length, ended()]).to.deep.equal([2, 0]);
+  });
+
+  it("refuses a socket of an account that has its share, without a request to the app, and accepts another account's", async () => {
+    await using w = await world({ socketsMax: 4 });
+    for (let socket = 0; socket < 3; socket += 1) await w.open();
+    const [, { statusCode }] = await once(new WebSocket(w.urlOf(ACCOUNT)), "unexpected-response");
+    expect(statusCode).to.equal(503);
+    expect(w.asked.filter((message) => message === "upgrade")).to.have.length(3);
+    await w.open({ account: OTHER_ACCOUNT });
   });
 
   it("asks each agent after an absence of the bus whether it still has its sockets, some at a time, and closes the others", async () => {

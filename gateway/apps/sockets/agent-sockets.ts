@@ -20,7 +20,7 @@ import { APP_REQUEST_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 import type { AppTarget } from "../../http/locals.ts";
-import type { Admission, SocketRoute } from "../../http/socket-router.ts";
+import type { Admission, PendingUpgrade, SocketRoute } from "../../http/socket-router.ts";
 import { type AppAddresses, readAppRequest, seenOriginOf } from "../app-addresses.ts";
 import { requestHeaders } from "../app-headers.ts";
 import { pathOf, withoutInside } from "../app-requests.ts";
@@ -85,11 +85,13 @@ export class AgentSockets implements SocketRoute {
   }
 
   /** Lets the app's own router choose the agent that accepts the socket, or answer instead of an agent. */
-  async admit(request: IncomingMessage, signal: AbortSignal): Promise<Admission> {
+  async admit(request: IncomingMessage, { signal, countFor }: PendingUpgrade): Promise<Admission> {
     const asked = this.#asked(request);
     if (!asked) throw new Error("Cannot admit socket: it is for no app");
     const { isOwnOrigin, cookiePrefix, path, ...of } = asked;
     pathOf(path);
+    const { accountId } = of;
+    countFor(accountId);
     const client = request.socket.remoteAddress;
     const upgrade: AppRequest = {
       method: "GET",
@@ -100,7 +102,7 @@ export class AgentSockets implements SocketRoute {
       ],
     };
     const options = { deadlineMs: APP_REQUEST_MS_MAX, signal };
-    const key = appKey(of.accountId, of.app);
+    const key = appKey(accountId, of.app);
     const said = await this.#parts.actors
       .call(appEntry, key, "upgrade", upgrade, options)
       .catch((error: unknown) => {
@@ -114,6 +116,7 @@ export class AgentSockets implements SocketRoute {
     }
     const { request: heard, props } = said;
     return {
+      accountId,
       accept: (socket, stream) => this.#begin({ socket, stream, key: agent }, heard, props),
     };
   }

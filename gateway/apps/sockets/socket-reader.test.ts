@@ -27,6 +27,7 @@ describe("SocketReader", function () {
   beforeEach(async () => {
     accepted = [];
     const admit = async () => ({
+      accountId: "one",
       accept: (socket: WebSocket, stream: Duplex) => void accepted.push({ socket, stream }),
     });
     router = socketRouter([{ match: () => true, admit }]);

@@ -60,10 +60,10 @@ function beginnings(parts: DevtoolsRoutesParts, sessions: DevtoolsSessions) {
       return { result };
     },
     async launch(asked: RouteRequest<unknown, LaunchQuery>, response: Response) {
-      // Throws if the request is no WebSocket upgrade, before a session is started for it.
-      upgradeOf(response);
-      const { allowedDomains } = guardrailsOf(response, SessionGuardrails);
       const { accountId } = asked.caller;
+      // Refuses a request that can get no WebSocket, before a session is started for it.
+      upgradeOf(response, accountId);
+      const { allowedDomains } = guardrailsOf(response, SessionGuardrails);
       const keepAliveMs = asked.query.keep_alive;
       const of = await sessions.begin(accountId, { keepAliveMs, allowedDomains });
       await openSocket(response, {
@@ -156,7 +156,7 @@ interface Opening {
 }
 
 async function open(asked: RouteRequest, response: Response, { parts, ...opening }: Opening) {
-  upgradeOf(response);
+  upgradeOf(response, asked.caller.accountId);
   const { mode } = guardrailsOf(response, ConnectionGuardrails);
   await openSocket(response, {
     ...{ ...opening, bus: parts.bus, isReadOnly: mode === "readonly" },

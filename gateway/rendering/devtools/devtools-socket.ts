@@ -50,8 +50,8 @@ export interface SocketOf {
  * is opened.
  */
 export async function openSocket(response: Response, parts: SocketOf): Promise<void> {
-  const upgrade = upgradeOf(response);
   const { sessions, bus, of, targetId, isReadOnly } = parts;
+  const upgrade = upgradeOf(response, of.accountId);
   const id = randomBytes(16).toString("hex");
   const { toGateway, toWorker } = linkSubjects(id);
   const opened = Promise.withResolvers<WebSocket>();

@@ -1,5 +1,6 @@
 /** Limits the transfers of large files in one gateway, because each transfer holds chunks in memory. */
 import type { Response } from "express";
+import { SharedSlots } from "../../../actors/runtime/lib/shared-slots.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 
 /** Transfers that one gateway runs at the same time. Each has BLOB_CHUNKS_IN_FLIGHT chunks in memory. */
@@ -27,14 +28,11 @@ export function downloadMsMax(bytes: number): number {
 }
 
 export class TransferSlots {
-  readonly #max: number;
-  readonly #perAccount: number;
-  readonly #ofAccounts = new Map<string, number>();
-  #taken = 0;
+  readonly #slots: SharedSlots<string>;
 
   constructor(max = LFS_TRANSFERS_MAX) {
-    this.#max = max;
-    this.#perAccount = Math.max(1, Math.floor(max * LFS_ACCOUNT_SHARE));
+    const perOwner = Math.max(1, Math.floor(max * LFS_ACCOUNT_SHARE));
+    this.#slots = new SharedSlots({ max, perOwner });
   }
 
   /**
@@ -46,22 +44,20 @@ export class TransferSlots {
     { accountId, signal, msMax }: Transfer,
     transfer: (signal: AbortSignal) => Promise<void>,
   ): Promise<void> {
-    const ofAccount = this.#ofAccounts.get(accountId) ?? 0;
-    if (this.#taken >= this.#max) throw busy("too many large files are in transfer");
-    if (ofAccount >= this.#perAccount) {
-      throw busy(`${ofAccount} large files of this account are in transfer, and more are too many`);
-    }
-    this.#taken += 1;
-    this.#ofAccounts.set(accountId, ofAccount + 1);
+    const release = this.#slots.tryTake(accountId);
+    if (!release) throw this.#refusal(accountId);
     try {
       await (msMax === undefined ? transfer(signal) : inTime(msMax, signal, transfer));
     } finally {
-      this.#taken -= 1;
-      const left = (this.#ofAccounts.get(accountId) ?? 0) - 1;
-      if (left > 0) this.#ofAccounts.set(accountId, left);
-      else this.#ofAccounts.delete(accountId);
+      release();
     }
     if (response.destroyed) throw new ActorError("cancelled", "The client has left");
+  }
+
+  #refusal(accountId: string): ActorError {
+    if (this.#slots.isFull) return busy("too many large files are in transfer");
+    const ofAccount = this.#slots.takenBy(accountId);
+    return busy(`${ofAccount} large files of this account are in transfer, and more are too many`);
   }
 }
 
