@@ -69,10 +69,12 @@ import { routeRouter } from "./route-router.ts";
 
 export interface GatewayParts {
   actors: ActorClient;
-  blobs: Pick<BlobStore, "put" | "get">;
+  blobs: Pick<BlobStore, "put" | "get" | "remove">;
   live: LiveUpdates;
   /** Seals the keys of stored requests of crawls. */
   secrets: Pick<SecretBox, "seal">;
+  /** Returns the bytes that an account's crawls may store. 0, or no function: no limit. */
+  crawlBytesMax?: () => number;
   /** The router of repositories. Its paths begin with /git. */
   git?: Router;
   /** Repositories for the REST API. */
@@ -184,6 +186,7 @@ export function routeTable(
     | "blobs"
     | "live"
     | "secrets"
+    | "crawlBytesMax"
     | "repositories"
     | "apps"
     | "devtools"

@@ -65,10 +65,12 @@ const DRAIN_SHARE = 0.5;
 
 export interface GatewayContext {
   actors: ActorClient;
-  blobs: Pick<BlobStore, "put" | "get">;
+  blobs: Pick<BlobStore, "put" | "get" | "remove">;
   live: LiveUpdates;
   /** Seals the keys of stored requests of crawls. */
   secrets: Pick<SecretBox, "seal">;
+  /** Returns the bytes that an account's crawls may store. 0, or no function: no limit. */
+  crawlBytesMax?: () => number;
   /** The router of repositories. Its paths begin with /git. */
   git?: Router;
   repositories?: Repositories;

@@ -1,10 +1,14 @@
 import { expect } from "chai";
+import { pino } from "pino";
 import { STORE_DISK_SHARE } from "../schemas/store-limits.ts";
 import { storeSizes } from "../schemas/store-sizes.ts";
-import { storeSizesOn } from "./account-limits.ts";
+import { STREAMS } from "../schemas/subjects.ts";
+import { crawlBytesOn, storeSizesOn } from "./account-limits.ts";
+import { configFromEnvironment } from "./config.ts";
 import { startWorld, type World } from "./testing/actor-world.ts";
 
 const GIB = 1024 ** 3;
+const MB = 1_000_000;
 const UNSET = { storeBytes: undefined, storeSizes: {} };
 
 describe("storeSizesOn()", function () {
@@ -44,5 +48,37 @@ describe("storeSizesOn()", function () {
       expect(sizes).to.deep.equal(storeSizes(50 * GIB, { agents: 20 * GIB }));
     }
     expect(await storeSizesOn(world.bus, UNSET, undefined)).to.deep.equal(storeSizes());
+  });
+});
+
+describe("crawlBytesOn()", function () {
+  this.timeout(60_000);
+  let world: World;
+  before(async () => {
+    world = await startWorld();
+  });
+  after(() => world[Symbol.asyncDispose]());
+
+  const bytesOf = async (setting?: string) => {
+    const environment = setting === undefined ? {} : { TRUNKLINE_CRAWL_BYTES_PER_ACCOUNT: setting };
+    const config = configFromEnvironment(environment);
+    const bytes = await crawlBytesOn({ bus: world.bus, logger: pino({ level: "silent" }), config });
+    return bytes();
+  };
+  const resize = (bytes: number) =>
+    world.bus.jetstream.streams.update(STREAMS.crawl, { max_bytes: bytes });
+
+  it("is a quarter of the stream, a smaller setting, or no limit for 0", async () => {
+    await resize(400 * MB);
+    expect(await bytesOf()).to.equal(100 * MB);
+    expect(await bytesOf(String(100 * MB + 1))).to.equal(100 * MB);
+    expect(await bytesOf(String(99 * MB))).to.equal(99 * MB);
+    expect(await bytesOf("0")).to.equal(0);
+  });
+
+  it("is the setting, or no limit, where the stream has no size", async () => {
+    await resize(-1);
+    expect(await bytesOf(String(99 * MB))).to.equal(99 * MB);
+    expect(await bytesOf()).to.equal(0);
   });
 });

@@ -39,6 +39,18 @@ export async function gitBytesOn({ bus, logger, config }: Parts): Promise<() => 
 }
 
 /**
+ * Returns a function that returns the bytes that an account's crawls may store; 0 means no limit. Without a setting,
+ * only the size of the stream limits them.
+ */
+export async function crawlBytesOn({ bus, logger, config }: Parts): Promise<() => number> {
+  const setting = config.crawlBytesPerAccount ?? Number.POSITIVE_INFINITY;
+  const parts = { bus, clock, logger, store: STREAMS.crawl, setting };
+  const bound = await whenClusterIsReady(() => AccountBound.start(parts));
+  // A stream that somebody has created without a size does not limit accounts either.
+  return () => (Number.isFinite(bound.bytes) ? bound.bytes : 0);
+}
+
+/**
  * Returns the sizes of the stores: of the setting's bytes, or of a share of the disk of the embedded server. The bytes
  * that the streams already store count as free. Where streams store data already, settings that fitted once still hold
  * although other files fill the disk: streams never shrink, and the bus refuses a growth without room.

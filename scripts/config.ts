@@ -37,6 +37,8 @@ export interface Config {
   readonly browserSecondsPerDay: number;
   /** A browser that no task has used for this long is closed. With 0, it stays open. */
   readonly browserIdleSeconds: number;
+  /** Bytes that an account's crawls may store; 0 means no limit. If unset, a share of the stream. */
+  readonly crawlBytesPerAccount: number | undefined;
   /** Limits of the agents of one account. */
   readonly agentLimits: AgentLimits;
   /**
@@ -125,6 +127,7 @@ export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
     }),
     browserSecondsPerDay: settings.TRUNKLINE_BROWSER_SECONDS_PER_DAY,
     browserIdleSeconds: settings.TRUNKLINE_BROWSER_IDLE_SECONDS,
+    crawlBytesPerAccount: settings.TRUNKLINE_CRAWL_BYTES_PER_ACCOUNT,
     agentLimits: Object.freeze({
       agents: settings.TRUNKLINE_AGENTS_PER_ACCOUNT,
       bytes: settings.TRUNKLINE_AGENT_BYTES_PER_ACCOUNT,

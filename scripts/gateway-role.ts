@@ -40,7 +40,7 @@ import { gitUpkeep } from "../schemas/repositories/git-upkeep.ts";
 import { PACK_SWEEP, packSweep } from "../schemas/repositories/pack-sweep.ts";
 import { repoImport } from "../schemas/repositories/repo-import.ts";
 import { RENDER_JOBS_STORE, STREAMS } from "../schemas/subjects.ts";
-import { agentLimitsOn, gitBytesOn } from "./account-limits.ts";
+import { agentLimitsOn, crawlBytesOn, gitBytesOn } from "./account-limits.ts";
 import { ActorHosts } from "./actor-hosts.ts";
 import { operationsOn, requestTraces } from "./operations-on-bus.ts";
 import { DRAIN_SHARE, type RoleContext, type RunningRole } from "./program.ts";
@@ -112,6 +112,7 @@ export async function startGatewayRole(
     actors,
     blobs,
     secrets,
+    crawlBytesMax: await crawlBytesOn({ bus, logger, config }),
     jobs: { objects: new ObjectStore(bus, clock, RENDER_JOBS_STORE), secrets },
     git: git.router,
     repositories,

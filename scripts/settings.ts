@@ -119,6 +119,11 @@ export const Settings = z.object({
     description:
       "A browser that nothing has used for this long ends. The next page starts another, which takes some 0.3 s; 0 keeps it",
   }),
+  TRUNKLINE_CRAWL_BYTES_PER_ACCOUNT: integer(0, BYTES_MAX).optional().meta({
+    description:
+      "Bytes of the results of an account's crawls, after compression, and at most a quarter of the store of crawled pages. 0 is no limit",
+    unset: "a quarter of the store of crawled pages",
+  }),
   TRUNKLINE_AGENTS_PER_ACCOUNT: whole(1, AGENTS_PER_ACCOUNT_MAX, AGENTS_PER_ACCOUNT).meta({
     description: "Agents of an account that store something",
   }),

@@ -43,11 +43,13 @@ const ALIAS = "/accounts/{account_id}/browser-run/crawl";
 
 interface CrawlRouteParts {
   actors: ActorClient;
-  blobs: Pick<BlobStore, "put" | "get">;
+  blobs: Pick<BlobStore, "put" | "get" | "remove">;
   /** Seals the keys of stored requests. */
   secrets: Pick<SecretBox, "seal">;
   live: LiveUpdates;
   browserMsPerDay: number;
+  /** Returns the bytes that an account's crawls may store. 0, or no function: no limit. */
+  crawlBytesMax?: (() => number) | undefined;
   /** Whether the operator configured a model for the format json. */
   hasModel: boolean;
   now: () => number;

@@ -62,4 +62,17 @@ describe("startCrawl", () => {
     const id = await startCrawl(parts(), ACCOUNT, request, leaving.signal);
     expect(crawls.jobs.has(id)).to.equal(true);
   });
+
+  it("startCrawl() removes the request if its storing fails, because it may be stored all the same", async () => {
+    const put = crawls.blobs.put.bind(crawls.blobs);
+    const left = new ActorError("cancelled", "Cannot answer: the client left");
+    crawls.blobs.put = async (...given) => {
+      await put(...given);
+      throw left;
+    };
+    const starting = startCrawl(parts(), ACCOUNT, request, new AbortController().signal);
+    expect(await starting.catch((error: unknown) => error)).to.equal(left);
+    expect(crawls.jobs.size).to.equal(0);
+    expect(crawls.blobs.blobs.size).to.equal(0);
+  });
 });

@@ -13,7 +13,7 @@ import { crawlList } from "../../schemas/crawl/crawl-list.ts";
 import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import { site } from "../../schemas/crawl/site.ts";
 import { crawlRequestBlob, encryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
-import { ActorError } from "../../schemas/errors.ts";
+import { ActorError, isRefusal } from "../../schemas/errors.ts";
 import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { planOf } from "./crawl-wire.ts";
 
@@ -27,11 +27,13 @@ const CRAWL_REQUEST_KEPT_S = 22 * 86_400;
 
 interface CrawlStarting {
   actors: ActorClient;
-  blobs: Pick<BlobStore, "put">;
+  blobs: Pick<BlobStore, "put" | "remove">;
   secrets: Pick<SecretBox, "seal">;
   live: LiveUpdates;
   /** Browser time per account and UTC day; 0 means no limit. */
   browserMsPerDay: number;
+  /** Returns the bytes that an account's crawls may store. 0, or no function: no limit. */
+  crawlBytesMax?: (() => number) | undefined;
   /** Whether the operator configured a model for the format json. */
   hasModel: boolean;
   now: () => number;
@@ -46,7 +48,7 @@ export async function startCrawl(
   request: CrawlRequest,
   signal: AbortSignal,
 ): Promise<string> {
-  const { actors, blobs, secrets, browserMsPerDay } = starting;
+  const { actors, blobs, secrets, browserMsPerDay, crawlBytesMax = () => 0 } = starting;
   checkModel(request, starting.hasModel);
   checkModifiedSince(request, starting.now());
   if (request.render) {
@@ -55,18 +57,28 @@ export async function startCrawl(
   }
   await consultSite(starting, request, signal);
   // The account's place is reserved last: the reservation lasts for some time even if the crawl does not start.
-  await actors.call(crawlList, accountId, "admit", {}, { signal });
+  const bytesMax = crawlBytesMax();
+  await actors.call(crawlList, accountId, "admit", { bytesMax }, { signal });
   const id = randomBytes(16).toString("hex");
   // The request is encrypted, because it may contain cookies, passwords and header fields that open accounts
   // elsewhere.
   const content = await encryptCrawlRequest(Buffer.from(JSON.stringify(request)), (key) =>
     secrets.seal(key, { accountId, app: NO_APP, name: requestKeyName(id) }),
   );
+  const name = crawlRequestBlob(id);
+  const removeRequest = async (error: unknown): Promise<never> => {
+    await blobs.remove(name).catch(() => {}); // It has a time to live.
+    throw error;
+  };
   const storage = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
-  const stored = await blobs.put(crawlRequestBlob(id), content, storage);
-  const start = { account: accountId, plan: planOf(request), request: stored };
+  const stored = await blobs.put(name, content, storage).catch(removeRequest);
+  const start = { account: accountId, plan: planOf(request), request: stored, bytesMax };
   // From here on the start no longer depends on the client: a job starts completely or not at all.
-  await actors.call(crawlJob, id, "start", start);
+  await actors.call(crawlJob, id, "start", start).catch((error: unknown) => {
+    // No job removes the request of a refused start. After other errors, the job may have started.
+    if (isRefusal(error)) return removeRequest(error);
+    throw error;
+  });
   return id;
 }
 

@@ -15,7 +15,7 @@ export class MemoryBlobs {
     const bytes =
       content instanceof Uint8Array ? content : Buffer.concat(await Array.fromAsync(content));
     this.blobs.set(name, bytes);
-    return { name, bytes: bytes.length };
+    return { name, bytes: bytes.length, storedBytes: bytes.length };
   }
 
   async remove(name: string) {

@@ -28,6 +28,8 @@ const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 const Pattern = z.string().min(1).max(CRAWL_PATTERN_CHARS_MAX);
 const Index = z.int().min(0);
 const Reason = z.string().min(1).max(RECORD_REASON_CHARS_MAX);
+/** Bytes that the blobs of a page take in their stream. Workers of older versions do not report it. */
+const StoredBytes = z.int().min(0).optional();
 
 export const CrawlFormat = z.enum(["html", "markdown", "json"]);
 export type CrawlFormat = z.infer<typeof CrawlFormat>;
@@ -140,6 +142,7 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     /** Present for an HTTP status from 400, and where a format could not be made. */
     reason: Reason.optional(),
     browserMs: z.int().min(0),
+    storedBytes: StoredBytes,
   }),
   /** The page redirects to `to`. If the job follows the redirect, it requests this address in a turn of its host. */
   z.object({
@@ -175,6 +178,7 @@ export const PageOutcome = z.discriminatedUnion("kind", [
     metadata: RecordMetadata.optional(),
     blobs: z.array(RecordBlob).max(2),
     browserMs: z.int().min(0),
+    storedBytes: StoredBytes,
     /** The browser, or the job's browser context, ended during the load. Any page that was in it may be the cause. */
     browserLost: z.literal(true).optional(),
   }),
@@ -215,7 +219,13 @@ export const crawlJob = defineContract({
   live: CrawlNews,
   messages: {
     start: {
-      input: z.object({ account: Id, plan: CrawlPlan, request: RecordBlob }),
+      input: z.object({
+        account: Id,
+        plan: CrawlPlan,
+        request: RecordBlob,
+        /** Bytes that the account's crawls may store. 0 or absent: no limit. */
+        bytesMax: z.int().min(0).optional(),
+      }),
       reply: Nothing,
     },
     /** Returns the summary. A job of another account is unknown. */
@@ -301,8 +311,11 @@ export const crawlJob = defineContract({
         blob: RecordBlob.optional(),
         /** Why the page has no JSON. */
         reason: Reason.optional(),
+        storedBytes: StoredBytes,
       }),
     },
+    /** From the account's list of crawls: the account's crawls store more than they may. Ends the job. */
+    accountFull: { input: z.object({ reason: Reason }) },
     /** From the job itself: continues with addresses in the backlog. */
     admitMore: { input: Nothing },
     /** Reminder: resumes the hosts that the job has paused. */

@@ -1,6 +1,6 @@
 /**
- * Messages of the actor crawl list, which lists the crawl jobs of an account and limits their number. The key is the
- * account's id.
+ * Messages of the actor crawl list, which lists the crawl jobs of an account and limits their number and their bytes.
+ * The key is the account's id.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -26,19 +26,41 @@ export const CrawlListEntry = z.object({
 export type CrawlListEntry = z.infer<typeof CrawlListEntry>;
 
 const Nothing = z.object({});
+const Bytes = z.int().min(0);
 
 export const crawlList = defineContract({
   kind: "crawl-list",
   messages: {
-    /** Reserves a place for a new job. Refuses when too many jobs of the account run or are kept. */
-    admit: { input: Nothing, reply: Nothing },
     /**
-     * Reports that a job has started. `createdAt` is the time by the job's clock. Jobs of older versions do not send
-     * it; then the time of this message counts.
+     * Reserves a place for a new job. Refuses with `limit_reached` when too many jobs of the account run or are kept, and
+     * with `storage_full` when they store `bytesMax` bytes. `bytesMax` also limits the account's running jobs from now
+     * on. 0 means no limit. Gateways of older versions do not send it.
      */
-    started: { input: z.object({ id: Id, url: z.string(), createdAt: EpochMs.optional() }) },
+    admit: { input: z.object({ bytesMax: Bytes.optional() }), reply: Nothing },
+    /**
+     * Reports that a job has started. `createdAt` is the time by the job's clock; without it, the time of this message
+     * counts. `requestBytes` are the bytes of the job's request, which is removed when the job ends. Jobs of older
+     * versions do not send these fields.
+     */
+    started: {
+      input: z.object({
+        id: Id,
+        url: z.string(),
+        createdAt: EpochMs.optional(),
+        requestBytes: Bytes.optional(),
+      }),
+    },
+    /** Reports the bytes of all results of a job so far. */
+    grown: { input: z.object({ id: Id, bytes: Bytes }) },
+    /** `bytes` are those of all results of the job. */
     ended: {
-      input: z.object({ id: Id, status: CrawlStatus, endedAt: EpochMs.optional(), ...counts }),
+      input: z.object({
+        id: Id,
+        status: CrawlStatus,
+        endedAt: EpochMs.optional(),
+        bytes: Bytes.optional(),
+        ...counts,
+      }),
     },
     expired: { input: z.object({ id: Id }) },
     /** Lists jobs, newest first. */

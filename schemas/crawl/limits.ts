@@ -81,6 +81,14 @@ export const SITE_TELL_CHARS_MAX = 200_000;
 export const CRAWLS_RUNNING_MAX = 100;
 /** Crawls of one account, ended ones included while they are kept. A read holds the whole list in memory. */
 export const CRAWLS_KEPT_MAX = 10_000;
+/**
+ * A job reports the bytes of its results whenever they have grown by this part of the bytes that its account may store.
+ * So CRAWLS_RUNNING_MAX jobs together have never more than 10 % of these bytes unreported. Pages that are being stored
+ * when the account reaches its limit come on top.
+ */
+export const CRAWL_BYTES_STEP_SHARE = 1 / 1_024;
+/** The same for a job whose account has no limit, or that an older version started. */
+export const CRAWL_BYTES_STEP = 8 * 1024 * 1024;
 /** Pages of one crawl, and links from its start to a page. The public API has the same limits. */
 export const CRAWL_PAGES_MAX = 100_000;
 export const CRAWL_DEPTH_MAX = 100_000;

@@ -344,6 +344,11 @@ export const CRAWLS: readonly LimitRow[] = [
     "409",
   ],
   [
+    "bytes of all results of an account's crawls, after compression, while they are kept",
+    "a quarter of the [store of crawled pages](configuration.md): 2 GiB of 8 GiB ([settable](configuration.md))",
+    "507 for a new crawl until results are removed; a running one ends as `cancelled_due_to_limits` and keeps its records",
+  ],
+  [
     "hosts at which one crawl requests at once; its pages for which models are asked at once",
     `${count(JOB_HOSTS_MAX)}; ${count(JOB_JSON_TASKS_MAX)}`,
     "they wait",

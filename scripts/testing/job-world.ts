@@ -85,8 +85,9 @@ export class JobWorld {
     return reply;
   }
 
-  start(plan: Partial<CrawlPlan> = {}): this {
+  start(plan: Partial<CrawlPlan> = {}, bytesMax?: number): this {
     this.run("start", {
+      ...(bytesMax !== undefined && { bytesMax }),
       account: ACCOUNT,
       request: { name: `crawl.${JOB}.request`, bytes: 10 },
       plan: {

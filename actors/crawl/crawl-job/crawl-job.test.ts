@@ -56,7 +56,7 @@ describe("crawlJob", () => {
       expect(world.take("crawl-list")).to.deep.equal([
         {
           ...{ to: "actor", kind: "crawl-list", key: ACCOUNT, message: "started" },
-          input: { id: JOB, url: START, createdAt: world.now },
+          input: { id: JOB, url: START, createdAt: world.now, requestBytes: 10 },
         },
       ]);
       const [want, ...others] = world.take("site");
@@ -509,7 +509,7 @@ describe("crawlJob", () => {
           "ended",
           {
             ...{ id: JOB, status: "completed", endedAt: world.now },
-            ...{ total: 2, finished: 2, skipped: 0 },
+            ...{ total: 2, finished: 2, skipped: 0, bytes: 0 },
           },
         ],
       ]);

@@ -1,6 +1,6 @@
 /** Decides which pages a crawl has, in which order they are requested, and when the crawl ends. */
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
-import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
+import { crawlJob, type PageOutcome } from "../../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
 import { CRAWL_KEPT_MS, CRAWL_MS_MAX } from "../../../schemas/crawl/limits.ts";
@@ -21,6 +21,7 @@ import { CrawlJobRow, CrawlJobState, INITIAL } from "./state/crawl-job-state.ts"
 import { JobDraft } from "./state/job-draft.ts";
 import { knownRows } from "./state/known-urls.ts";
 import { planRows } from "./state/plan.ts";
+import { countStored, endWithoutRoom, nothingStored } from "./stored-bytes.ts";
 import { endTurn, grantTurn, removeReported, returnTurn } from "./turns.ts";
 import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests.ts";
 
@@ -30,8 +31,9 @@ import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests
  * State: `{ status, account, request, createdAt, endedAt?, messages, refusal?, browserMs, records, admitted, queued,
  * inFlight, settled, total, finished, disallowed, skipped, skippedKept, skippedLate?, knownRows?, homes: [{ origin,
  * learned, guess? }], sitemaps: { known, released, open: [number] }, extractions?: { asked, first?, last? }, faults?:
- * { since, turns }, hosts?: { open, first?, last? }, fullHosts?: [host], backlog: { asked, files, sitemap, links: {
- * first, next } } }`: the status and counts of the job; everything of which a job may have many is in rows
+ * { since, turns }, hosts?: { open, first?, last? }, fullHosts?: [host], stored?: { bytes, reported, step, isFull? },
+ * backlog: { asked, files, sitemap, links: { first, next } } }`: the status and counts of the job; everything of which
+ * a job may have many is in rows; `stored` counts the bytes of its results in `CRAWL`
  *
  * Row `plan`, `patterns/include/<n>`, `patterns/exclude/<n>`: the request without its patterns; 25 patterns in each
  * row
@@ -69,7 +71,7 @@ export const crawlJobActor = defineActor(crawlJob, {
   initial: INITIAL,
 
   handlers: {
-    start(state, { account, plan, request }, context) {
+    start(state, { account, plan, request, bytesMax }, context) {
       if (state.request === request.name) return { state, reply: {} };
       if (state.status !== "unknown") {
         throw new ActorError("conflict", `Cannot start crawl: it is ${state.status}`);
@@ -83,11 +85,13 @@ export const crawlJobActor = defineActor(crawlJob, {
       const homes = [{ origin: new URL(url).origin, learned: false }];
       const begun = { status: "running" as const, createdAt: now, account, homes };
       const kept = { request: request.name, knownRows: knownRows(plan.limit) };
-      const draft = new JobDraft({ ...state, ...begun, ...kept }, context);
+      const stored = nothingStored(bytesMax);
+      const draft = new JobDraft({ ...state, ...begun, ...kept, stored }, context);
       for (const [row, value] of planRows({ ...plan, url })) draft.write(row, value);
       admitStart(draft, url);
       draft.remind("timeOut", now + CRAWL_MS_MAX);
-      draft.send(envelope(crawlList, account, "started", { id: key, url, createdAt: now }));
+      const started = { id: key, url, createdAt: now, requestBytes: request.bytes };
+      draft.send(envelope(crawlList, account, "started", started));
       return { ...conclude(state, draft), reply: {} };
     },
 
@@ -143,10 +147,12 @@ export const crawlJobActor = defineActor(crawlJob, {
     },
 
     turnReported(state, { turn, outcomes }, context) {
-      if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
+      // After the end of the job, only the bytes of pages count that workers were storing at that time.
+      if (!draft.isRunning && storedBytesOf(outcomes) === 0) return { state };
       const reported = removeReported(draft, turn, outcomes);
       if (reported.length === 0) return { state };
+      countStored(draft, storedBytesOf(reported));
       settleAll(draft, reported);
       return conclude(state, draft);
     },
@@ -168,7 +174,16 @@ export const crawlJobActor = defineActor(crawlJob, {
     jsonExtracted(state, extracted, context) {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
-      return settleExtracted(draft, extracted) ? conclude(state, draft) : { state };
+      if (!settleExtracted(draft, extracted)) return { state };
+      countStored(draft, extracted.storedBytes ?? 0);
+      return conclude(state, draft);
+    },
+
+    accountFull(state, { reason }, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      endWithoutRoom(draft, reason);
+      return conclude(state, draft);
     },
 
     admitMore(state, _input, context) {
@@ -200,6 +215,12 @@ export const crawlJobActor = defineActor(crawlJob, {
 });
 
 type State = DeepReadonly<CrawlJobState>;
+
+const storedBytesOf = (outcomes: readonly PageOutcome[]) =>
+  outcomes.reduce(
+    (sum, outcome) => sum + ("storedBytes" in outcome ? (outcome.storedBytes ?? 0) : 0),
+    0,
+  );
 
 /** Refuses a reader of another account as if the job did not exist. */
 function checkReadable({ status, account, endedAt }: State, asker: string, now: number): void {

@@ -28,7 +28,8 @@ export function endJob(
   if (state.fullHosts !== undefined) draft.remind("askAgain", null);
   draft.remind("expire", now + CRAWL_KEPT_MS);
   const counts = { total: state.total, finished: finishedPages(state), skipped: state.skipped };
-  const ended = { id: draft.key, status, endedAt: now, ...counts };
+  const bytes = state.stored && { bytes: state.stored.bytes };
+  const ended = { id: draft.key, status, endedAt: now, ...counts, ...bytes };
   draft.send(envelope(crawlList, state.account, "ended", ended));
   // Deletes the blob of the crawl request: it may hold credentials, and no later step needs it. Workers drop the
   // pages in flight of an ended job.

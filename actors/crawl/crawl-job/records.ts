@@ -157,6 +157,7 @@ function whyUnsettled({ state }: JobDraft, page: Page): string {
     case "cancelled_due_to_timeout":
       return "the crawl took longer than it may";
     case "cancelled_due_to_limits":
+      if (state.stored?.isFull) return "the account's crawls stored as much as they may";
       return "the account had no browser time left";
     case "errored":
       return "the crawl ended with an error";

@@ -10,9 +10,18 @@ export const CrawlListState = z.object({
   kept: z.int().min(0),
   /** Times of admissions without a start. They count as running. */
   admitted: z.array(EpochMs),
+  /** Sum of the bytes in all rows. Absent until the first job reports bytes. */
+  bytes: z.int().min(0).optional(),
+  /** Bytes that the account's jobs may store, from the latest admission; 0 means no limit. */
+  bytesMax: z.int().min(0).optional(),
 });
 export type CrawlListState = z.infer<typeof CrawlListState>;
 
 /** A job, in the row of its id. Numbers only grow, so a cursor stays valid while jobs come and go. */
-export const CrawlListRow = CrawlListEntry.extend({ number: z.int().min(0) });
+export const CrawlListRow = CrawlListEntry.extend({
+  number: z.int().min(0),
+  /** Bytes of the job's results, and of its request while it runs. Jobs of older versions have none. */
+  bytes: z.int().min(0).optional(),
+  requestBytes: z.int().min(0).optional(),
+});
 export type CrawlListRow = z.infer<typeof CrawlListRow>;

@@ -1,6 +1,4 @@
 import { expect } from "chai";
-import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
-import type { CrawlStatus } from "../../../schemas/crawl/crawl-job.ts";
 import {
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
@@ -8,9 +6,9 @@ import {
 } from "../../../schemas/crawl/limits.ts";
 import { PAGE_ENTRIES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
-import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { CRAWL_ADMITTED_MS, crawlListActor } from "./crawl-list.ts";
+import { CRAWL_ADMITTED_MS } from "./crawl-list.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
+import { id, List } from "./testing/list.ts";
 
 describe("crawl-list", () => {
   it("list() shows the newest jobs first, with their times", () => {
@@ -180,35 +178,3 @@ describe("crawl-list", () => {
     expect(CrawlListRow.parse(JSON.parse(JSON.stringify(row)))).to.deep.equal(row);
   });
 });
-
-const id = (number: number) => number.toString(16).padStart(32, "0");
-
-type Messages = typeof crawlListActor.contract.messages;
-
-/** Runs messages of one list and keeps its state and rows between them. */
-class List {
-  now = 1_000;
-  state: DeepReadonly<CrawlListState> = crawlListActor.initial;
-  readonly rows = new Map<string, DeepReadonly<CrawlListRow>>();
-  changed = false;
-
-  run<N extends keyof Messages & string>(message: N, input: Input<Messages[N]>) {
-    const context = { now: this.now, rows: this.rows };
-    const handled = runHandler(crawlListActor, message, this.state, input, context);
-    this.state = handled.state;
-    this.changed = handled.changed;
-    for (const [name, row] of Object.entries(handled.rows)) {
-      if (row === null) this.rows.delete(name);
-      else this.rows.set(name, row as CrawlListRow);
-    }
-    return handled.reply;
-  }
-
-  start(number: number): void {
-    this.run("started", { id: id(number), url: `https://a.example/${number}` });
-  }
-
-  end(number: number, status: CrawlStatus): void {
-    this.run("ended", { id: id(number), status });
-  }
-}

@@ -1,5 +1,6 @@
-/** Keeps the list of an account's crawl jobs and limits their number. */
-import type { DeepReadonly } from "../../../schemas/contract.ts";
+/** Keeps the list of an account's crawl jobs, and limits their number and the bytes that they store. */
+import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
+import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import {
   CRAWL_KEPT_MS,
@@ -14,13 +15,16 @@ import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
  * Time after which an admitted crawl that has not started no longer counts as running: it will not start any more.
  */
 export const CRAWL_ADMITTED_MS = 60_000;
+const DAY_MS = 86_400_000;
 
 /**
  * Stored at: account id
  *
- * State: `{ next, running, kept, admitted: [epoch ms] }`; `next` numbers the jobs; admitted ones that have not
- * started count as running for a minute. A row for each job, by its id: `{ id, url, status, createdAt, endedAt?,
- * total?, finished?, skipped?, number }`, until its results expire; the counts are those of the end
+ * State: `{ next, running, kept, admitted: [epoch ms], bytes?, bytesMax? }`; `next` numbers the jobs; admitted ones
+ * that have not started count as running for a minute; `bytes` is the sum of the rows, and `bytesMax` the limit at the
+ * latest start. A row for each job, by its id: `{ id, url, status, createdAt, endedAt?, total?, finished?, skipped?,
+ * number, bytes?, requestBytes? }`, until its results expire; the counts are those of the end; `bytes` are those of its
+ * results in `CRAWL` as last reported, `requestBytes` those of its request while it runs
  */
 export const crawlListActor = defineActor(crawlList, {
   state: CrawlListState,
@@ -28,7 +32,7 @@ export const crawlListActor = defineActor(crawlList, {
   initial: { next: 0, running: 0, kept: 0, admitted: [] },
 
   handlers: {
-    admit(state, _input, { now }) {
+    admit(state, { bytesMax = state.bytesMax }, { now, rows }) {
       const admitted = state.admitted.filter((at) => now < at + CRAWL_ADMITTED_MS);
       const running = state.running + admitted.length;
       if (running >= CRAWLS_RUNNING_MAX) {
@@ -38,18 +42,41 @@ export const crawlListActor = defineActor(crawlList, {
       if (kept >= CRAWLS_KEPT_MAX) {
         throw limitReached(`${kept} of the account's are kept, which is the limit`);
       }
-      return { state: { ...state, admitted: [...admitted, now] }, reply: {} };
+      const limited = { ...state, ...(bytesMax !== undefined && { bytesMax }) };
+      if (bytesMax && (state.bytes ?? 0) >= bytesMax) {
+        const text = `Cannot start crawl: ${whyFull(limited, rows.values())}`;
+        throw new ActorError("storage_full", text);
+      }
+      return { state: { ...limited, admitted: [...admitted, now] }, reply: {} };
     },
 
-    started(state, { id, url, createdAt }, { now, rows }) {
+    started(state, { id, url, createdAt, requestBytes }, { now, rows }) {
       if (rows.has(id)) return { state };
       const { next, running, kept } = state;
       const at = createdAt ?? now;
-      const row = { id, url, status: "running" as const, createdAt: at, number: next };
+      const row = {
+        ...{ id, url, status: "running" as const, createdAt: at, number: next },
+        ...(requestBytes !== undefined && { requestBytes }),
+      };
       const [, ...admitted] = state.admitted;
+      const counted = { ...state, next: next + 1, running: running + 1, kept: kept + 1, admitted };
+      return { state: { ...counted, ...sumOf(state, undefined, row) }, rows: { [id]: row } };
+    },
+
+    grown(state, { id, bytes }, { rows }) {
+      const row = rows.get(id);
+      // Changes nothing for an expired job, or if a later message has reported more.
+      if (row === undefined || bytes <= (row.bytes ?? 0)) return { state };
+      const grown = { ...row, bytes };
+      const next = { ...state, ...sumOf(state, row, grown) };
+      const { bytesMax = 0 } = state;
+      const isFull = row.status === "running" && bytesMax > 0 && next.bytes > bytesMax;
+      // Only the job that has grown ends. The others may store at most one more step each.
+      const reason = isFull && `The crawl was stopped: ${whyFull(next, rows.values())}`;
       return {
-        state: { next: next + 1, running: running + 1, kept: kept + 1, admitted },
-        rows: { [id]: row },
+        state: next,
+        rows: { [id]: grown },
+        ...(reason && { send: [envelope(crawlJob, id, "accountFull", { reason })] }),
       };
     },
 
@@ -57,9 +84,11 @@ export const crawlListActor = defineActor(crawlList, {
       const row = rows.get(id);
       // Changes nothing for a job that has ended already, or that has expired and so has no row.
       if (row?.status !== "running" || status === "running") return { state };
+      const { requestBytes, ...kept } = row;
+      const ended = { ...kept, ...counts, status, endedAt: endedAt ?? now };
       return {
-        state: { ...state, running: state.running - 1 },
-        rows: { [id]: { ...row, ...counts, status, endedAt: endedAt ?? now } },
+        state: { ...state, running: state.running - 1, ...sumOf(state, row, ended) },
+        rows: { [id]: ended },
       };
     },
 
@@ -67,7 +96,8 @@ export const crawlListActor = defineActor(crawlList, {
       const row = rows.get(id);
       if (row === undefined) return { state };
       const running = state.running - (row.status === "running" ? 1 : 0);
-      return { state: { ...state, running, kept: state.kept - 1 }, rows: { [id]: null } };
+      const counted = { ...state, running, kept: state.kept - 1 };
+      return { state: { ...counted, ...sumOf(state, row, undefined) }, rows: { [id]: null } };
     },
 
     list(state, { cursor, status, count }, { now, rows }) {
@@ -90,7 +120,27 @@ export const crawlListActor = defineActor(crawlList, {
   },
 });
 
-const entryOf = ({ number, ...entry }: DeepReadonly<CrawlListRow>) => entry;
+type State = DeepReadonly<CrawlListState>;
+type Row = DeepReadonly<CrawlListRow>;
+
+const entryOf = ({ number, bytes, requestBytes, ...entry }: Row) => entry;
+
+/** Returns the sum of the bytes after a row has changed. */
+function sumOf({ bytes = 0 }: State, before: Row | undefined, after: Row | undefined) {
+  return { bytes: bytes - bytesOf(before) + bytesOf(after) };
+}
+
+const bytesOf = ({ bytes = 0, requestBytes = 0 }: Partial<Row> = {}) => bytes + requestBytes;
+
+/** Returns why the account may store no more, and when it may again. */
+function whyFull({ bytes, bytesMax }: State, rows: Iterable<Row>): string {
+  const ends = Array.from(rows, (row) => (bytesOf(row) > 0 ? row.endedAt : undefined));
+  const first = Math.min(...ends.filter((end) => end !== undefined));
+  const relief = Number.isFinite(first)
+    ? `the earliest results are removed on ${new Date(first + CRAWL_KEPT_MS).toISOString()}`
+    : `results are removed ${CRAWL_KEPT_MS / DAY_MS} days after the end of their crawl`;
+  return `the account's crawls store ${bytes} bytes and may store ${bytesMax} (TRUNKLINE_CRAWL_BYTES_PER_ACCOUNT); ${relief}`;
+}
 
 function numberOf(cursor: string, next: number): number {
   if (/^\d{1,15}$/.test(cursor) && Number(cursor) < next) return Number(cursor);

@@ -18,6 +18,13 @@ export interface Write {
   expect?: { sequence: number; subject?: string };
 }
 
+/**
+ * Bytes that nats-server stores with each message that has a header, besides its subject, header fields and payload.
+ */
+const FRAME_BYTES = 46;
+/** Bytes of the header fields that a batch adds to a message: the batch's id and the message's number. */
+const BATCH_FIELDS_BYTES = 82;
+
 // Error codes from ADR-50 and nats-server's errors.json. 10071: wrong last sequence. 10164: wrong last sequence while
 // another write is in flight.
 const CONFLICTS = new Set([10071, 10164]);
@@ -113,6 +120,16 @@ export async function writeInBatches(
     bytes += write.payload.length;
   }
   if (batch.length > 0) await writeAtomically(bus, batch);
+}
+
+/** Returns the bytes by which a write with a header lets its stream grow. `isBatched`: it is one of several writes. */
+export function bytesInStream(write: Write, isBatched = false): number {
+  let bytes = FRAME_BYTES + write.subject.length + Buffer.byteLength(write.payload);
+  if (isBatched) bytes += BATCH_FIELDS_BYTES;
+  for (const [name, values] of headersOf(write)) {
+    for (const value of values) bytes += `${name}: ${value}\r\n`.length;
+  }
+  return bytes;
 }
 
 async function askToStore(

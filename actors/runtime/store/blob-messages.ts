@@ -1,9 +1,10 @@
 /** The messages of a blob in its stream: its head and its pieces. */
+import { createHash } from "node:crypto";
 import type { StoredMsg } from "@nats-io/jetstream";
 import { z } from "zod";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, BLOB_CHUNK_BYTES } from "../../../schemas/limits.ts";
 import type { Write } from "../bus/atomic-batch.ts";
-import { decodePiece, ENCODING_HEADER, type EncodedPiece } from "./blob-encoding.ts";
+import { decodePiece, ENCODING_HEADER, type EncodedPiece, PieceEncoder } from "./blob-encoding.ts";
 
 /**
  * The description of a blob, which is stored in a header of its head. The head is the message that holds the blob's
@@ -25,7 +26,20 @@ export interface SmallBlob {
   ttlS?: number | undefined;
 }
 
+export interface StoredBlob {
+  name: string;
+  bytes: number;
+  /**
+   * Bytes of the blob's messages in the stream, after compression. An upper bound if the blob was stored before with
+   * several pieces.
+   */
+  storedBytes: number;
+  /** False where the blob surely did not exist before. */
+  wasThere?: boolean;
+}
+
 const HEAD = "Trunkline-Blob";
+
 /** Returns a write that succeeds only if the subject holds no message, because a stored blob never changes. */
 export function writeOf(
   subject: string,
@@ -43,6 +57,16 @@ export function writeOf(
     },
     expect: { sequence: 0 },
   };
+}
+
+/** Returns the only write of a small blob. */
+export async function smallWriteOf(
+  subject: string,
+  { name, content, ttlS }: SmallBlob,
+): Promise<Write> {
+  const sha256 = createHash("sha256").update(content).digest("hex");
+  const piece = await new PieceEncoder(name).encode(content);
+  return writeOf(subject, piece, ttlS, { bytes: content.length, sha256, chunks: 0 });
 }
 
 export const headOf = ({ header }: StoredMsg): Head => Head.parse(JSON.parse(header.get(HEAD)));

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
@@ -40,7 +41,8 @@ describe("BlobStore", function () {
       const content = patternAt(0, bytes);
       for (const given of [content, inPieces(content, 300_007), inPieces(content, bytes || 1)]) {
         const name = newName();
-        expect(await blobs.put(name, given)).to.deep.equal({ name, bytes, wasThere: false });
+        const { storedBytes, ...stored } = await blobs.put(name, given);
+        expect(stored).to.deep.equal({ name, bytes, wasThere: false });
         expect(content.equals(await readAll(blobs, name))).to.equal(true);
         expect(await blobs.size(name)).to.equal(bytes);
       }
@@ -172,6 +174,34 @@ describe("BlobStore", function () {
     await blobs.putAll([]);
   });
 
+  it("put() and putAll() return the bytes by which the stream grows", async () => {
+    const grown = async (store: () => Promise<readonly { storedBytes: number }[]>) => {
+      const before = await streamBytes();
+      const counted = (await store()).reduce((sum, { storedBytes }) => sum + storedBytes, 0);
+      return { counted, grown: (await streamBytes()) - before };
+    };
+    const sizes = [0, 1, 900, 50_000, BLOB_CHUNK_BYTES + 1, 3 * BLOB_CHUNK_BYTES];
+    for (const contentOf of [
+      (bytes: number) => randomBytes(bytes),
+      (bytes: number) => Buffer.alloc(bytes, "a page, "),
+    ]) {
+      for (const bytes of sizes) {
+        const one = { name: newName(), content: contentOf(bytes) };
+        const alone = await grown(async () => [await blobs.put(one.name, one.content)]);
+        expect(alone.counted, `${bytes} bytes`).to.be.closeTo(alone.grown, alone.grown / 50);
+        const [again] = await blobs.putAll([one]);
+        expect(again?.storedBytes).to.be.at.least(alone.counted);
+        for (const number of [2, SINGLE_PUTS_MAX + 1, 300]) {
+          if (bytes * number > 20 * MB) continue;
+          const list = Array.from({ length: number }, () => ({ ...one, name: newName() }));
+          const many = await grown(() => blobs.putAll(list));
+          const what = `${number} of ${bytes} bytes`;
+          expect(many.counted, what).to.be.closeTo(many.grown, many.grown / 50);
+        }
+      }
+    }
+  });
+
   it("putAll() of many blobs is one write", async () => {
     const list = Array.from({ length: 100 }, () => ({ name: newName(), content: patternAt(0, 9) }));
     const before = await lastSequence();
@@ -285,6 +315,8 @@ describe("BlobStore", function () {
     for await (const _ of blobs.get(name)) break;
   });
 
+  const streamBytes = async () =>
+    (await world.bus.jetstream.streams.info(STREAMS.crawl)).state.bytes;
   const subjectsOf = async (name: string) => {
     const { stream, all } = blobSubjects(name);
     const { state } = await world.bus.jetstream.streams.info(stream, { subjects_filter: all });

@@ -16,13 +16,22 @@ import {
   blobNameOf,
   blobSubjects,
 } from "../../../schemas/subjects.ts";
-import { type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
+import { bytesInStream, type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import { persist } from "../bus/persist.ts";
 import { chunksOf } from "../lib/chunks.ts";
 import type { Clock } from "../lib/clock.ts";
 import { PieceEncoder } from "./blob-encoding.ts";
-import { bytesOf, groupsOf, type Head, headOf, type SmallBlob, writeOf } from "./blob-messages.ts";
+import {
+  bytesOf,
+  groupsOf,
+  type Head,
+  headOf,
+  type SmallBlob,
+  type StoredBlob,
+  smallWriteOf,
+  writeOf,
+} from "./blob-messages.ts";
 
 /**
  * Up to this number of blobs, single puts are faster than a batch (measured: 2.5 ms per batch, whatever its size).
@@ -37,13 +46,6 @@ interface BlobOptions {
   ttlS?: number | undefined;
   /** Ends the write with the signal's reason. */
   signal?: AbortSignal | undefined;
-}
-
-interface StoredBlob {
-  name: string;
-  bytes: number;
-  /** False where the blob surely did not exist before. */
-  wasThere?: boolean;
 }
 
 const NOTHING = new Uint8Array();
@@ -77,7 +79,7 @@ export class BlobStore {
     const writer = randomBytes(9).toString("base64url");
     const encoder = new PieceEncoder(name);
     const underWay: Promise<unknown>[] = [];
-    let [bytes, chunks] = [0, 0];
+    let [bytes, storedBytes, chunks] = [0, 0, 0];
     let last: Uint8Array | undefined;
     let known: Head | undefined;
     let mayBeStored = false;
@@ -86,10 +88,10 @@ export class BlobStore {
         signal?.throwIfAborted();
         if (last) {
           if (chunks === 0) known = (await this.#readHead(blob, name, signal))?.head;
-          if (!known) {
-            const write = writeOf(blob.chunk(writer, chunks), await encoder.encode(last), ttlS);
-            underWay.push(noticedLater(this.#write(name, write, signal)));
-          }
+          const piece = known ? { payload: last, headers: {} } : await encoder.encode(last);
+          const write = writeOf(blob.chunk(writer, chunks), piece, ttlS);
+          storedBytes += bytesInStream(write);
+          if (!known) underWay.push(noticedLater(this.#write(name, write, signal)));
           if (underWay.length >= BLOB_CHUNKS_IN_FLIGHT) await underWay.shift();
           chunks += 1;
         }
@@ -100,6 +102,7 @@ export class BlobStore {
       await Promise.all(underWay);
       const head = { bytes, sha256: hash.digest("hex"), chunks, ...(chunks > 0 && { writer }) };
       const write = writeOf(blob.head, await encoder.encode(last ?? NOTHING), ttlS, head);
+      storedBytes += bytesInStream(write);
       mayBeStored = true;
       const wasKnown = known !== undefined;
       known ??= await this.#writeHead(blob, name, write, head, signal);
@@ -108,7 +111,7 @@ export class BlobStore {
         throw new ActorError("conflict", `Cannot store ${name}: it has another content already`);
       }
       if (!mayBeStored) await this.#removeChunks(blob, name, writer);
-      return { name, bytes, wasThere: wasKnown || known !== head };
+      return { name, bytes, storedBytes, wasThere: wasKnown || known !== head };
     } catch (error) {
       await Promise.allSettled(underWay);
       // A head whose write had no answer may still be stored, and then needs the pieces.
@@ -118,14 +121,18 @@ export class BlobStore {
   }
 
   /** Stores blobs as `put` does, in as few writes as possible. If this rejects, some of the blobs may be stored. */
-  async putAll(blobs: readonly SmallBlob[]): Promise<void> {
+  async putAll(blobs: readonly SmallBlob[]): Promise<StoredBlob[]> {
+    const stored: StoredBlob[] = [];
     for (const group of groupsOf(blobs, (name) => this.#subjectsOf(name).stream)) {
-      if (group.length > SINGLE_PUTS_MAX && (await this.#putBatch(group))) continue;
-      for (let from = 0; from < group.length; from += SINGLE_PUTS_MAX) {
+      const batch = group.length > SINGLE_PUTS_MAX && (await this.#putBatch(group));
+      if (batch) stored.push(...batch);
+      for (let from = 0; !batch && from < group.length; from += SINGLE_PUTS_MAX) {
         const some = group.slice(from, from + SINGLE_PUTS_MAX);
-        await Promise.all(some.map(({ name, content, ttlS }) => this.put(name, content, { ttlS })));
+        const puts = some.map(({ name, content, ttlS }) => this.put(name, content, { ttlS }));
+        stored.push(...(await Promise.all(puts)));
       }
     }
+    return stored;
   }
 
   /**
@@ -271,22 +278,20 @@ export class BlobStore {
     await this.#purge(stream, beneath, prefix);
   }
 
-  /**
-   * Stores the blobs in one batch. Returns false after any failure, for example because a blob exists already. Each
-   * blob must then be written separately.
-   */
-  async #putBatch(group: readonly SmallBlob[]): Promise<boolean> {
-    const writes = group.map(async ({ name, content, ttlS }) => {
-      const sha256 = createHash("sha256").update(content).digest("hex");
-      const head = { bytes: content.length, sha256, chunks: 0 };
-      const piece = await new PieceEncoder(name).encode(content);
-      return writeOf(this.#subjectsOf(name).head, piece, ttlS, head);
+  /** Stores the blobs in one batch. Resolves with undefined if that fails: each must then be written separately. */
+  async #putBatch(group: readonly SmallBlob[]): Promise<StoredBlob[] | undefined> {
+    const encoded = group.map(async (blob) => {
+      const { name, content } = blob;
+      const write = await smallWriteOf(this.#subjectsOf(name).head, blob);
+      return { write, name, bytes: content.length, storedBytes: bytesInStream(write, true) };
     });
     try {
-      await writeAtomically(this.#bus, await Promise.all(writes));
-      return true;
+      const blobs = await Promise.all(encoded);
+      const writes = blobs.map(({ write }) => write);
+      await writeAtomically(this.#bus, writes);
+      return blobs.map(({ write, ...stored }) => stored);
     } catch {
-      return false; // Whatever it was, each of them meets it alone and says so.
+      return undefined; // Whatever it was, each of them meets it alone and says so.
     }
   }
 

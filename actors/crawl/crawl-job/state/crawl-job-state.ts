@@ -71,6 +71,14 @@ export const CrawlJobState = z.object({
   hosts: z
     .object({ open: Count, first: z.string().optional(), last: z.string().optional() })
     .optional(),
+  /**
+   * Bytes of the job's results in their stream: those that it knows of, and those that it has reported to its account's
+   * list. It reports again after `step` more bytes. `isFull`: the job ended because its account may store no more.
+   * Absent in jobs of older versions.
+   */
+  stored: z
+    .object({ bytes: Count, reported: Count, step: Count, isFull: z.literal(true).optional() })
+    .optional(),
   /** Number of turns that ended by faults of this platform after the time `since`, while no page was fetched. */
   faults: z.object({ since: EpochMs, turns: Count }).optional(),
   /**

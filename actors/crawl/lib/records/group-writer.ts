@@ -1,28 +1,29 @@
 /** Writes items in groups: items that arrive during a write go together into the next one. */
 
-interface Waiting<T> {
+/** Writes a group. Resolves with a function that returns the result of each of its items. */
+type WriteGroup<T, R> = (items: T[]) => Promise<(item: T) => R>;
+
+interface Waiting<T, R> extends Pick<PromiseWithResolvers<R>, "resolve" | "reject"> {
   item: T;
-  settled(error?: unknown): void;
 }
 
-export class GroupWriter<T> {
-  readonly #write: (items: T[]) => Promise<void>;
+export class GroupWriter<T, R> {
+  readonly #write: WriteGroup<T, R>;
   readonly #groupMax: number;
-  #waiting: Waiting<T>[] = [];
+  #waiting: Waiting<T, R>[] = [];
   #writing = false;
 
-  constructor(write: (items: T[]) => Promise<void>, groupMax: number) {
+  constructor(write: WriteGroup<T, R>, groupMax: number) {
     this.#write = write;
     this.#groupMax = groupMax;
   }
 
-  /** Resolves when the item is written. Rejects if its group fails. */
-  add(item: T): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const settled = (error?: unknown) => (error === undefined ? resolve() : reject(error));
-      this.#waiting.push({ item, settled });
-      if (!this.#writing) void this.#run();
-    });
+  /** Resolves with the item's result when it is written. Rejects if its group fails. */
+  add(item: T): Promise<R> {
+    const { promise, resolve, reject } = Promise.withResolvers<R>();
+    this.#waiting.push({ item, resolve, reject });
+    if (!this.#writing) void this.#run();
+    return promise;
   }
 
   async #run(): Promise<void> {
@@ -31,11 +32,12 @@ export class GroupWriter<T> {
     await undefined;
     while (this.#waiting.length > 0) {
       const group = this.#waiting.splice(0, this.#groupMax);
-      const error = await this.#write(group.map(({ item }) => item)).then(
-        () => undefined,
-        (cause: unknown) => cause ?? new Error("Cannot write"),
-      );
-      for (const { settled } of group) settled(error);
+      try {
+        const resultOf = await this.#write(group.map(({ item }) => item));
+        for (const { item, resolve } of group) resolve(resultOf(item));
+      } catch (error) {
+        for (const { reject } of group) reject(error);
+      }
     }
     this.#writing = false;
   }

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { STREAMS } from "../../../../schemas/subjects.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
@@ -106,7 +107,9 @@ describe("PageOutcomes", () => {
     const outcome = await outcomes.of(asked(3), answered(), signal);
     const name = `crawl.${job}.3.${turn}`;
     const text = await textOf(name);
+    const storedBytes = "storedBytes" in outcome ? outcome.storedBytes : undefined;
     expect(outcome).to.deep.equal({
+      storedBytes,
       kind: "fetched",
       index: 3,
       metadata: { status: 200, title: "A page", url: URL_OF_PAGE, contentType: "text/html" },
@@ -117,6 +120,41 @@ describe("PageOutcomes", () => {
     const record = JSON.parse(`{${text}}`);
     expect(record.html).to.equal(HTML);
     expect(record.markdown).to.contain("# Hello");
+  });
+
+  it("of() and cached() report the bytes by which their blobs let the stream grow", async () => {
+    const streamBytes = async () =>
+      (await bus.bus.jetstream.streams.info(STREAMS.crawl)).state.bytes;
+    /** Checks the bytes of an outcome, and returns it. */
+    const checked = async (make: () => Promise<PageOutcome | undefined>) => {
+      const before = await streamBytes();
+      const outcome = await make();
+      const grown = (await streamBytes()) - before;
+      expect(grown).to.be.above(0);
+      const counted = outcome && "storedBytes" in outcome ? (outcome.storedBytes ?? 0) : 0;
+      expect(counted).to.be.closeTo(grown, grown / 20);
+      return outcome;
+    };
+    const noise = randomBytes(200_000).toString("hex");
+    const words = "The mill turns all day. ".repeat(20_000);
+    for (const body of ["", noise, words]) {
+      const page = (status: number) => answered({ html: `${HTML}<p>${body}`, status });
+      const jsonOptions = { prompt: "What is it?" };
+      for (const request of [
+        { formats: ["html"] },
+        { formats: ["html", "markdown", "json"], jsonOptions },
+        { formats: ["json"], jsonOptions },
+      ]) {
+        const first = outcomesOf(request);
+        await checked(() => first.outcomes.of(asked(0), page(503), signal));
+        const other = { ...asked(1), url: `${URL_OF_PAGE}?1` };
+        await checked(() => first.outcomes.of(other, page(200), signal));
+        const second = outcomesOf(request, first.account);
+        const copy = await until("the page is cached", () => second.outcomes.find(other));
+        const copied = await checked(() => second.outcomes.cached(other, copy, signal));
+        expect(copied).to.have.property("kind", "fetched");
+      }
+    }
   });
 
   it("of() names the text for a model, and stores it separately if the record lacks it", async () => {

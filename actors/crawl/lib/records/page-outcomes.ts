@@ -5,6 +5,7 @@ import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { StoredBlob } from "../../../runtime/store/blob-messages.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { isOlder } from "../load/last-modified.ts";
 import type { PageAnswer } from "../load/page-loader.ts";
@@ -26,6 +27,11 @@ export interface PageOutcomesParts extends PageRecordParts {
   cache: PageCache;
   clock: Clock;
 }
+
+type Copied = Pick<
+  Extract<PageOutcome, { kind: "fetched" }>,
+  "blobs" | "jsonSource" | "storedBytes"
+>;
 
 export type PageRequest = Extract<TurnRequest, { type: "page" }>;
 
@@ -133,16 +139,15 @@ export class PageOutcomes {
       { url, page, request, found },
       signal,
     );
-    const written = await Promise.all([
-      body.length > 0 && records.write(this.#blobName(index), body),
+    const [main, text] = await Promise.all([
+      body.length > 0 ? records.write(this.#blobName(index), body) : undefined,
       source && records.write(this.#sourceName(index), source),
     ]);
-    const [main, text] = written;
-    const blobs = main ? [main] : [];
-    const { browserMs } = page;
+    const blobs = main ? [recordBlob(main)] : [];
+    const used = { browserMs: page.browserMs, storedBytes: sumOf(main, text) };
     if (isPassingStatus(page.status)) {
       const why = reason ?? `The server answered with status ${page.status}`;
-      return { kind: "failed", index, reason: why, retry: true, metadata, blobs, browserMs };
+      return { kind: "failed", index, reason: why, retry: true, metadata, blobs, ...used };
     }
     const jsonSource = (text || (request.formats.includes("json") && main) || undefined)?.name;
     const record = {
@@ -156,7 +161,7 @@ export class PageOutcomes {
     if (page.status === 200 && isWhole) {
       void cache.keep(url, { ...record, cachedAt: clock.now() });
     }
-    return { kind: "fetched", index, ...record, browserMs };
+    return { kind: "fetched", index, ...record, ...used };
   }
 
   /** Makes the outcome of an older page: the page is skipped and keeps only its metadata and links. */
@@ -176,22 +181,22 @@ export class PageOutcomes {
     index: number,
     { blobs, jsonSource }: CachedPage,
     signal: AbortSignal,
-  ): Promise<{ blobs: RecordBlob[]; jsonSource?: string } | undefined> {
+  ): Promise<Copied | undefined> {
     try {
       const [main] = blobs;
       const copy = main && (await this.#copyBlob(main.name, this.#blobName(index), signal));
-      const copied = { blobs: copy ? [copy] : [] };
+      const copied = { blobs: copy ? [recordBlob(copy)] : [], storedBytes: sumOf(copy) };
       if (jsonSource === undefined) return copied;
       if (copy && jsonSource === main?.name) return { ...copied, jsonSource: copy.name };
       const source = await this.#copyBlob(jsonSource, this.#sourceName(index), signal);
-      return { ...copied, jsonSource: source.name };
+      return { ...copied, jsonSource: source.name, storedBytes: sumOf(copy, source) };
     } catch (error) {
       if (error instanceof ActorError && error.code === "not_found") return undefined;
       throw error;
     }
   }
 
-  async #copyBlob(from: string, to: string, signal: AbortSignal): Promise<RecordBlob> {
+  async #copyBlob(from: string, to: string, signal: AbortSignal): Promise<StoredBlob> {
     const chunks: Uint8Array[] = [];
     for await (const chunk of this.#parts.blobs.get(from, { signal })) chunks.push(chunk);
     const [first] = chunks;
@@ -217,5 +222,10 @@ export class PageOutcomes {
       : `Last modified ${new Date(lastModifiedAt).toISOString()}, before ${since}`;
   }
 }
+
+const recordBlob = ({ name, bytes }: StoredBlob): RecordBlob => ({ name, bytes });
+
+const sumOf = (...blobs: readonly (StoredBlob | undefined)[]) =>
+  blobs.reduce((sum, blob) => sum + (blob?.storedBytes ?? 0), 0);
 
 const clipped = (reason: string) => reason.slice(0, RECORD_REASON_CHARS_MAX);

@@ -31,6 +31,12 @@ export interface JsonTaskParts {
   clock: Pick<Clock, "monotonic" | "wait">;
 }
 
+interface StoredAnswer {
+  blob: RecordBlob;
+  /** Bytes of the blob in its stream. */
+  storedBytes: number;
+}
+
 type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
   request: Pick<CrawlRequest, "jsonOptions">;
 };
@@ -50,7 +56,7 @@ export function jsonTask({
     // An earlier attempt may have stored an answer. It must be used, because a model would give a different answer
     // now.
     const earlier = await blobs.size(name);
-    if (earlier !== undefined) return extracted({ blob: { name, bytes: earlier } });
+    if (earlier !== undefined) return extracted(earlierAnswer(name, earlier));
 
     const held = await untilKeyOpens(clock, () => hold({ account, job }), context.signal);
     try {
@@ -75,10 +81,10 @@ export function jsonTask({
       }
       const { json, reason } = outcome;
       const stored = await store(name, Buffer.from(`"json":${json}`), signal);
-      return extracted({ blob: stored, ...(reason !== undefined && { reason }) });
+      return extracted({ ...stored, ...(reason !== undefined && { reason }) });
     }
 
-    function extracted(found: { blob?: RecordBlob; reason?: string }) {
+    function extracted(found: Partial<StoredAnswer> & { reason?: string }) {
       return { send: [envelope(crawlJob, job, "jsonExtracted", { index, ...found })] };
     }
   };
@@ -105,18 +111,28 @@ export function jsonTask({
   }
 
   /** Two attempts may end together. The first stored answer counts. */
-  async function store(name: string, content: Uint8Array, signal: AbortSignal) {
+  async function store(
+    name: string,
+    content: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<StoredAnswer> {
     try {
-      const { bytes } = await blobs.put(name, content, { signal });
-      return { name, bytes };
+      const { bytes, storedBytes } = await blobs.put(name, content, { signal });
+      return { blob: { name, bytes }, storedBytes };
     } catch (error) {
       if (!(error instanceof ActorError && error.code === "conflict")) throw error;
       const bytes = await blobs.size(name);
       if (bytes === undefined) throw error;
-      return { name, bytes };
+      return earlierAnswer(name, bytes);
     }
   }
 }
+
+/** Returns the answer of another attempt. The store does not say how far it could compress the bytes. */
+const earlierAnswer = (name: string, bytes: number): StoredAnswer => ({
+  blob: { name, bytes },
+  storedBytes: bytes,
+});
 
 /** Returns the message to the job for a task that has failed and is not retried. The page keeps its other formats. */
 export const jsonFailure: Tasks["failures"]["json"] = ({ job, index }, { message }) => {

@@ -13,6 +13,7 @@ import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { NoRequestKey } from "../../../rendering/lib/request-keys/request-keys.ts";
 import { type Clock, systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import type { PageAnswer, PageLoad } from "../../lib/load/page-loader.ts";
 import { HeldJobs } from "../../lib/records/held-jobs.ts";
@@ -32,6 +33,9 @@ const loadedPage: PageAnswer = {
   browserMs: 7,
 };
 
+const stored: BlobStore["putAll"] = async (blobs) =>
+  blobs.map(({ name, content: { length: bytes } }) => ({ name, bytes, storedBytes: bytes }));
+
 interface Scene {
   load?: (page: PageLoad) => Promise<PageAnswer>;
   begin?: (asked: JudgeRequest) => object | undefined | Promise<object>;
@@ -45,7 +49,7 @@ interface Scene {
   unreported?: TurnWalkParts["unreported"];
   atOnce?: number;
   clock?: Clock;
-  putAll?: () => Promise<void>;
+  putAll?: BlobStore["putAll"];
   /** `isCached`: the account has a cached copy of every page. `judge` returns the site's verdicts for them. */
   isCached?: boolean;
   judge?: (asked: { urls: string[] }) => object;
@@ -67,7 +71,7 @@ describe("walkTurn", () => {
   /** Runs one turn against these replies. Returns the loads, and every message in order. */
   async function walked(scene: Scene, controller = new AbortController()) {
     const { urls = [URL_OF_START], attempt = 1, places = new Semaphore(4), outOfTime } = scene;
-    const { atOnce = 1, clock: workersClock = clock, putAll = async () => {} } = scene;
+    const { atOnce = 1, clock: workersClock = clock, putAll = stored } = scene;
     const go = { state: "go", waitMs: 0, atOnce, verdicts: urls.map(() => ({ allowed: true })) };
     const loads: string[] = [];
     const calls: string[] = [];
@@ -79,7 +83,7 @@ describe("walkTurn", () => {
         const json = Buffer.from(JSON.stringify(request));
         yield scene.openKey ? await encryptCrawlRequest(json, () => "sealed") : json;
       },
-      put: async (name: string) => ({ name, bytes: 1 }),
+      put: async (name: string) => ({ name, bytes: 1, storedBytes: 1 }),
       putAll,
       size: async () => undefined,
       removeAll: async () => {},
