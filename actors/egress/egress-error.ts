@@ -28,6 +28,18 @@ export class EgressError extends ActorError {
   }
 }
 
+/**
+ * The name was not looked up, because unfinished lookups of other names held the slots until the timeout. The target
+ * is not the cause.
+ */
+export class NoLookupSlotError extends EgressError {
+  constructor(host: string, detail: string, options: ErrorOptions) {
+    const message = `Cannot fetch from ${host}: too many other names did not resolve in time`;
+    super("navigation_timed_out", message, detail, options);
+    this.name = "NoLookupSlotError";
+  }
+}
+
 /** Converts an error of a socket, a lookup or a parser to an `EgressError` about `host`. */
 export function toEgressError(error: unknown, host: string): EgressError {
   if (error instanceof EgressError) return error;

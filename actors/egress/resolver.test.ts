@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { createAddressPolicy } from "./address-policy.ts";
+import { NoLookupSlotError } from "./egress-error.ts";
 import { LookupSlots, lookupsOfOwnerMax } from "./lookup-slots.ts";
 import {
   createResolver,
@@ -107,6 +108,9 @@ describe("Resolve", () => {
     expect(refused.at(-1)?.message).to.equal(
       `Cannot fetch from ${most}.silent.test: too many other names did not resolve in time`,
     );
+    // Its class says that the name itself may be fine. The names that were looked up are the cause of their timeouts.
+    const isWithoutSlot = refused.map((error) => error instanceof NoLookupSlotError);
+    expect(isWithoutSlot).to.deep.equal([...Array(most).fill(false), true]);
     expect(slots.running).to.equal(most);
     // Another owner goes on, also with a name that the first owner could not start.
     expect(await resolve("fine.test", signal, "other")).to.deep.equal(["1.1.1.1"]);

@@ -2,7 +2,7 @@
 import { lookup as systemLookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { AddressPolicy } from "./address-policy.ts";
-import { EgressError, systemError, toEgressError } from "./egress-error.ts";
+import { EgressError, NoLookupSlotError, systemError, toEgressError } from "./egress-error.ts";
 import { type LookupOwner, LookupSlots, lookupsMax } from "./lookup-slots.ts";
 
 /** Timeout for the lookup of a name, with the wait for a slot. The system's own timeout is 10 s or more for each DNS server. */
@@ -15,8 +15,9 @@ export const EGRESS_NAMES_MAX = 1_000;
 export type Lookup = (name: string) => Promise<readonly string[]>;
 
 /**
- * Resolves to all addresses of a host. Throws an `EgressError` if the policy refuses any of them. A lookup that this
- * starts counts for `owner` until it ends; by default, for the resolver.
+ * Resolves to all addresses of a host. Throws an `EgressError` if the policy refuses any of them, and a
+ * `NoLookupSlotError` if no lookup could start in time. A lookup that this starts counts for `owner` until it ends; by
+ * default, for the resolver.
  */
 export type Resolve = (
   host: string,
@@ -113,12 +114,8 @@ export function createResolver(options: ResolverOptions): Resolve {
       return await slots.take(owner, deadline);
     } catch (error) {
       if (!isTimeout(error)) throw error;
-      throw new EgressError(
-        "navigation_timed_out",
-        `Cannot fetch from ${name}: too many other names did not resolve in time`,
-        `${slots.running} lookups have not ended`,
-        { cause: error },
-      );
+      const detail = `${slots.running} lookups have not ended`;
+      throw new NoLookupSlotError(name, detail, { cause: error });
     }
   }
 }

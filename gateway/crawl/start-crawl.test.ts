@@ -33,6 +33,17 @@ describe("startCrawl", () => {
     expect(crawls.live.watchers).to.equal(0);
   });
 
+  it("startCrawl() consults no site for an account that may start no crawl, and names the account to the site", async () => {
+    await startCrawl(parts(), ACCOUNT, request, new AbortController().signal);
+    expect(crawls.consulted).to.have.length(1);
+    expect(crawls.consulted[0]?.account).to.equal(ACCOUNT);
+    crawls.full = "Cannot start crawl: 100 run already";
+    const { signal } = new AbortController();
+    const refused = await startCrawl(parts(), ACCOUNT, request, signal).catch((error) => error);
+    expect(refused).to.include({ code: "limit_reached" });
+    expect(crawls.consulted).to.have.length(1);
+  });
+
   it("startCrawl() starts nothing for a client that disconnects while it waits", async () => {
     crawls.consult = () => ({ known: false });
     const leaving = new AbortController();

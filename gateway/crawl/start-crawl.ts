@@ -55,10 +55,11 @@ export async function startCrawl(
     const limit = { limitMs: browserMsPerDay };
     await actors.call(account, accountId, "admitRendering", limit, { signal });
   }
-  await consultSite(starting, request, signal);
-  // The account's place is reserved last: the reservation lasts for some time even if the crawl does not start.
+  // The account's place is reserved before the site is consulted. Otherwise an account could make sites fetch any
+  // number of robots.txt. The reservation lasts for some time even if the crawl does not start.
   const bytesMax = crawlBytesMax();
   await actors.call(crawlList, accountId, "admit", { bytesMax }, { signal });
+  await consultSite(starting, accountId, request, signal);
   const id = randomBytes(16).toString("hex");
   // The request is encrypted, because it may contain cookies, passwords and header fields that open accounts
   // elsewhere.
@@ -88,12 +89,13 @@ export async function startCrawl(
  */
 async function consultSite(
   { actors, live, waitMs = CRAWL_START_WAIT_MS }: CrawlStarting,
+  accountId: string,
   request: CrawlRequest,
   signal: AbortSignal,
 ): Promise<void> {
   const { host, protocol } = new URL(request.url);
   const scheme = protocol === "https:" ? ("https" as const) : ("http" as const);
-  const query = { scheme, intent: planOf(request).intent };
+  const query = { scheme, intent: planOf(request).intent, account: accountId };
   const consult = async () => {
     const answer = await actors.call(site, host, "consult", query, { signal });
     if (!answer.known) return false;

@@ -42,8 +42,8 @@ export interface TestCrawls {
   lists: Map<string, CrawlListEntry[]>;
   /** For each listing of records, the number of requested records. */
   listed: number[];
-  /** The sites that crawls consulted, with the intent of the crawl. */
-  consulted: { host: string; intent: CrawlIntent }[];
+  /** The sites that crawls consulted, with the intent and the account of the crawl. */
+  consulted: { host: string; intent: CrawlIntent; account?: string | undefined }[];
   consult(host: string): Consulted;
   /** Why no more crawls are admitted. */
   full: string | undefined;
@@ -180,8 +180,8 @@ function defineTestActors(crawls: Omit<TestCrawls, "actors">) {
     ...kept,
     handlers: {
       ...ignoring(site),
-      consult(state, { intent }, { key }) {
-        crawls.consulted.push({ host: key, intent });
+      consult(state, { intent, account }, { key }) {
+        crawls.consulted.push({ host: key, intent, account });
         return { state, reply: crawls.consult(key) };
       },
     },

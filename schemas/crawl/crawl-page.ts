@@ -59,6 +59,8 @@ export const crawlPage = defineTasks({
         host: z.string().min(1),
         scheme: Scheme,
         turn: Id,
+        /** An account that needs the file. The lookup of the host's name counts for it. */
+        account: Id.optional(),
         /** Progress of an earlier turn. */
         from: RobotsProgress.optional(),
       }),

@@ -131,6 +131,12 @@ export const HOST_AWAY_MS_MAX = 86_400_000;
 export const REPORT_BYTES_MAX = 900_000;
 /** Failed attempts, or lost fetches, of a robots.txt before the site counts as closed (RFC 9309, section 2.3.1.4). */
 export const ROBOTS_TRIES_MAX = 3;
+/**
+ * Wait of a robots.txt fetch for which no lookup of the host's name could start, because lookups of other names held
+ * all slots. The wait doubles each time up to the maximum, so that such fetches rarely hold a place at a worker.
+ */
+export const ROBOTS_LOOKUP_WAIT_MS = 5_000;
+export const ROBOTS_LOOKUP_WAIT_MS_MAX = 60_000;
 /** Longest Retry-After of a robots.txt that a fetch waits for. Past it the file counts as unavailable. */
 export const ROBOTS_AWAY_MS_MAX = 3_600_000;
 /** Bytes of one response with records, as in the public API. A larger record comes alone. */

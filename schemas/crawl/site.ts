@@ -57,6 +57,8 @@ export const RobotsProgress = z.object({
   url: Url,
   hops: z.int().min(0).max(ROBOTS_REDIRECTS_MAX),
   attempt: z.int().min(1).max(ROBOTS_TRIES_MAX),
+  /** Number of turns in a row in which the lookup of the host's name could not start. */
+  waits: z.int().min(1).optional(),
 });
 export type RobotsProgress = z.infer<typeof RobotsProgress>;
 
@@ -72,7 +74,12 @@ export const site = defineContract({
      * again.
      */
     consult: {
-      input: z.object({ scheme: Scheme, intent: CrawlIntent }),
+      input: z.object({
+        scheme: Scheme,
+        intent: CrawlIntent,
+        /** The account of the crawl. A fetch that begins counts for it. */
+        account: Id.optional(),
+      }),
       reply: z.discriminatedUnion("known", [
         z.object({ known: z.literal(false) }),
         z.object({
@@ -150,8 +157,9 @@ export const site = defineContract({
       reply: z.object({ verdicts: z.array(PageVerdict).optional() }),
     },
     /**
-     * Creates a turn for one redirected robots.txt request at this host, ahead of all others. The worker makes the
-     * turn's id. If too many such turns are open, none is created, and `begin` replies `gone`.
+     * Creates a turn for one robots.txt request that another host redirects to this host. Such turns and the turns of
+     * jobs alternate. The worker makes the turn's id. If too many such turns are open, none is created, and `begin`
+     * replies `gone`.
      */
     visit: { input: z.object({ turn: Id }), reply: z.object({}) },
     /**
@@ -186,15 +194,15 @@ export const site = defineContract({
     },
     robotsFetched: { input: z.object({ scheme: Scheme, turn: Id, outcome: RobotsOutcome }) },
     /**
-     * The next request of the fetch is too far in the future for a worker to wait, or a host asked for a pause. The
-     * fetch continues in another turn.
+     * The next request of the fetch is too far in the future for a worker to wait, a host asked for a pause, or no
+     * lookup of the host's name could start. The fetch continues in another turn.
      */
     robotsPaused: {
       input: z.object({
         scheme: Scheme,
         turn: Id,
         next: RobotsProgress,
-        /** Wait before the next turn: the host of a redirect asked for a pause. */
+        /** Wait before the next turn: the host of a redirect asked for a pause, or no lookup could start. */
         waitMs: z.int().min(0).optional(),
       }),
     },

@@ -21,6 +21,8 @@ export interface Simulation {
   /** Probability that a page takes `slowMs` instead of `pageMs`. */
   slow?: number;
   slowMs?: [number, number];
+  /** Number of visits that are always open: requests for a robots.txt that other hosts redirect to this host. */
+  visits?: number;
   /** The server answers every `awayEvery`-th request with 429. */
   awayEvery?: number;
   /**
@@ -30,8 +32,9 @@ export interface Simulation {
 }
 
 export interface Simulated {
-  /** The times at which requests were sent, in order. */
+  /** The times at which requests were sent, in order, and the number of those that were visits. */
   starts: number[];
+  visitStarts: number;
   /** The account, the job and the number of requests of each granted turn. */
   grants: { account: string; job: string; requests: number }[];
   deaths: number;
@@ -43,6 +46,8 @@ export interface Simulated {
   tookMs: number;
 }
 
+/** Ids of visits are above the ids of jobs and of turns. */
+const VISIT_IDS = 1_000_000_000;
 const ASKING = { purposes: ["search" as const] };
 
 interface Job {
@@ -76,6 +81,7 @@ class SimulatedWorld {
     const made = new Map<string, number>();
     this.#result = {
       starts: [],
+      visitStarts: 0,
       grants: [],
       deaths: 0,
       delays: 0,
@@ -100,6 +106,7 @@ class SimulatedWorld {
         this.#want(job, true);
       });
     });
+    for (let number = 0; number < (this.#simulation.visits ?? 0); number++) this.#visit();
     const giveUpAt = startedAt + 3_600_000;
     while (!this.#isDone) {
       this.#events.sort((one, other) => one.at - other.at || one.order - other.order);
@@ -298,6 +305,48 @@ class SimulatedWorld {
       if (dead) return;
       this.#madeOf(job, requests);
       this.#finish(turn);
+    });
+  }
+
+  /** Opens a visit, and the next one when its request has been answered. */
+  #visit(): void {
+    const turn = hex(VISIT_IDS + this.#order);
+    this.#reach(this.#transit(), () => {
+      this.#tell((site) => site.tell("visit", { turn }));
+      this.#after(this.#transit(), () => this.#beginVisit(turn));
+    });
+  }
+
+  #beginVisit(turn: string): void {
+    const askedAt = this.#site.now;
+    const urls = ["https://a.example/robots.txt"];
+    this.#reach(this.#transit(), () => {
+      const begun = this.#tell((site) => site.tell("begin", { turn, urls, intent: ASKING }));
+      this.#after(this.#transit(), () => {
+        if (begun.state === "gone") this.#visit();
+        else if (begun.state === "wait") {
+          this.#after(begun.askAgainInMs, () => this.#beginVisit(turn));
+        } else this.#after(begun.waitMs, () => this.#requestVisit(turn, askedAt + begun.waitMs));
+      });
+    });
+  }
+
+  #requestVisit(turn: string, startAt: number): void {
+    const lateMs = this.#site.now - startAt;
+    if (lateMs > TURN_LATE_MS) {
+      this.#beginVisit(turn);
+      return;
+    }
+    this.#result.starts.push(this.#site.now);
+    this.#result.visitStarts += 1;
+    this.#countInFlight(1);
+    this.#reach(this.#transit(), () => {
+      this.#tell((site) => site.tell("requestStarted", { turn, lateMs }));
+    });
+    this.#after(this.#random.integer(...this.#simulation.pageMs), () => {
+      this.#inFlight -= 1;
+      this.#finish(turn);
+      this.#visit();
     });
   }
 

@@ -91,6 +91,11 @@ export function shareOf(pace: Pace): number {
   return Math.ceil(HOST_REQUESTS_IN_FLIGHT_MAX / Math.max(2, jobs.size));
 }
 
+/** Returns the number of visits whose request may be in flight, at a host without a delay. */
+export const visitsInFlight = ({ turns }: Pace) =>
+  Object.values(turns).filter(({ isVisit, startedAt }) => isVisit && startedAt !== undefined)
+    .length;
+
 export function inFlight({ turns, going }: Pace): number {
   const running = Object.values(turns).filter(({ startedAt }) => startedAt !== undefined);
   return running.reduce((sum, { atOnce }) => sum + atOnce, going === undefined ? 0 : 1);

@@ -4,11 +4,11 @@ import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { EpochMs } from "../../../schemas/values.ts";
 
 export const Turn = z.object({
-  /**
-   * The account of the turn's job. Empty for a turn of the site itself; such a turn goes before all turns of jobs.
-   */
+  /** The account of the turn's job. Empty for a turn of the site itself, which is for a request for a robots.txt. */
   account: z.string(),
   job: z.string(),
+  /** The turn of the site itself is for a robots.txt request that another host redirects to this host. */
+  isVisit: z.literal(true).optional(),
   requests: z.int(),
   /**
    * At a host with a delay: number of further requests of the same turn. Each of them gets an entry when the request
@@ -33,6 +33,8 @@ export type Turn = DeepReadonly<z.infer<typeof Turn>>;
 export const Pace = z.object({
   /** Latest possible departure of the latest request. */
   lastStartAt: EpochMs,
+  /** A visit has left, and no request of a job since. */
+  isAfterVisit: z.literal(true).optional(),
   /** End of the host's pause. */
   awayUntil: EpochMs,
   /** Number of pauses in a row. A pause is counted only if its request left after the end of the pause before. */

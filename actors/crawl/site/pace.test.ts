@@ -21,6 +21,7 @@ import {
   TURNS_STARTED_MAX,
 } from "./host-capacity.ts";
 import { endPause, HOST_AWAY_DEFAULT_MS_MAX, pauseHost } from "./host-pause.ts";
+import { TURN_GO_MS_MAX } from "./next-turn.ts";
 import {
   type Begun,
   begin,
@@ -31,7 +32,6 @@ import {
   lose,
   nextLookAt,
   started,
-  TURN_GO_MS_MAX,
   TURN_UNREPORTED_MS,
   want,
 } from "./pace.ts";
@@ -139,6 +139,76 @@ describe("pace", () => {
     expect(site.begin("t1")).to.deep.equal(go(500));
     expect(site.grant()).to.have.length(1);
     expect(site.begin("t3").state).to.equal("wait");
+  });
+
+  it("begin() lets visits and turns of jobs start alternately, whatever the delay", () => {
+    for (const delayMs of [500, TURN_GO_MS_MAX + 1_000]) {
+      const site = new PacedSite(delayMs);
+      site.want("a", "job", 10);
+      const visits = ["v1", "v2", "v3", "v4"];
+      for (const visit of visits) site.visit(visit);
+      const left: string[] = [];
+      for (let request = 0; request < 6; request++) {
+        site.grant();
+        // The visits ask first each time.
+        const waiting = [...visits, ...Object.keys(site.pace.turns)].filter(
+          (turn) => site.pace.turns[turn] !== undefined,
+        );
+        for (const turn of waiting) site.begin(turn);
+        site.now = Math.max(site.now, site.pace.lastStartAt + delayMs - TURN_GO_MS_MAX);
+        for (const turn of waiting) site.begin(turn);
+        const { turn = "", startAt = 0 } = site.pace.going ?? {};
+        site.now = startAt;
+        site.start(turn);
+        site.finish(turn);
+        left.push(visits.includes(turn) ? "visit" : "job");
+      }
+      const expected = ["visit", "job", "visit", "job", "visit", "job"];
+      expect(left, `${delayMs} ms`).to.deep.equal(expected);
+    }
+  });
+
+  it("begin() lets the site's own file start before visits", () => {
+    const site = new PacedSite(500);
+    site.visit("v1");
+    site.visit("v2");
+    site.begin("v1");
+    site.begin("v2");
+    site.pace = grantOwn(site.pace, "own", site.moment);
+    site.begin("own");
+    site.start("v1");
+    expect(site.begin("v2").state).to.equal("wait");
+    expect(site.begin("own")).to.deep.equal(go(500));
+  });
+
+  it("begin() lets a visit follow a visit if the job's worker is dead", () => {
+    const site = new PacedSite(TURN_GO_MS_MAX + 1_000);
+    site.want("a", "job", 1);
+    site.visit("v1");
+    site.visit("v2");
+    site.begin("v1");
+    site.grant();
+    site.begin("t1");
+    site.start("v1");
+    site.now += site.delayMs - 1;
+    expect(site.begin("v2").state).to.equal("wait");
+    site.now += 1;
+    expect(site.begin("v2")).to.deep.equal(go(0));
+  });
+
+  it("begin() gives all visits together the share of one job, where there is no delay", () => {
+    const site = new PacedSite(0);
+    site.want("a", "job", 1_000);
+    for (let number = 1; number <= HOST_REQUESTS_IN_FLIGHT_MAX; number++) site.visit(`v${number}`);
+    const share = HOST_REQUESTS_IN_FLIGHT_MAX / 2;
+    for (let number = 1; number <= share; number++) {
+      expect(site.begin(`v${number}`)).to.deep.equal(go(0));
+    }
+    expect(site.begin(`v${share + 1}`).state).to.equal("wait");
+    const [granted] = site.grant();
+    expect(site.begin(granted?.turn ?? "")).to.deep.equal(go(0, share));
+    site.finish("v1");
+    expect(site.begin(`v${share + 1}`)).to.deep.equal(go(0));
   });
 
   it("begin() lets a turn of the site start first", () => {
@@ -586,6 +656,10 @@ describe("pace", () => {
     site.grant();
     site.begin("t1");
     site.grant();
+    site.visit("v1");
+    site.begin("v1");
+    site.start("v1");
+    expect(site.pace.isAfterVisit).to.equal(true);
     expect(Pace.parse(JSON.parse(JSON.stringify(site.pace)))).to.deep.equal(site.pace);
   });
 });
@@ -621,6 +695,10 @@ class PacedSite {
 
   want(account: string, job: string, wants: number): void {
     this.pace = want(this.pace, account, job, wants);
+  }
+
+  visit(turn: string): void {
+    this.pace = grantOwn(this.pace, turn, { ...this.moment, isVisit: true });
   }
 
   grant(): Granted[] {

@@ -3,9 +3,9 @@
  * and to the jobs of an account one after another. Two requests are never closer than the host's delay. Pure
  * functions of state and time. A turn is granted ahead of time, so that its task is at a worker when its request may
  * leave. At a host with a delay only one turn is `going`. When its request has left, or can no longer leave, the next
- * going turn is chosen. So no request is early, even if a worker is late or dies. If a job is alone at such a host,
- * its turns have several requests. A request of such a turn gets an entry when the request before it has left. At a
- * host without a delay, several turns run at the same time and share the requests in flight.
+ * going turn is chosen (`next-turn.ts`). So no request is early, even if a worker is late or dies. If a job is alone
+ * at such a host, its turns have several requests. A request of such a turn gets an entry when the request before it
+ * has left. At a host without a delay, several turns run at the same time and share the requests in flight.
  */
 import {
   CRAWL_DELAY_MS,
@@ -24,14 +24,11 @@ import {
   shareOf,
   spacedMax,
   spanRequests,
+  visitsInFlight,
 } from "./host-capacity.ts";
+import { choose, departed, mustYield, runsAtOnce, TURN_GO_MS_MAX } from "./next-turn.ts";
 import { entryAfter, type Moment, type Pace, type Turn, wantingJobs } from "./pace-state.ts";
 
-/**
- * Limits how far ahead a worker learns its start time. This limit plus a lease's duration is shorter than a task's
- * redelivery wait.
- */
-export const TURN_GO_MS_MAX = 2_000;
 /** Longest wait after a start time for the report that the request has left: lateness, plus the time of a call. */
 export const TURN_UNREPORTED_MS = TURN_LATE_MS + 250;
 /** Pause before a waiting worker asks again, a tenth of the default delay: the time of a call on a busy machine. */
@@ -108,11 +105,18 @@ export function grant(
   return { pace: next, granted };
 }
 
-/** Grants a turn for a request of the site itself, ahead of all others. */
-export function grantOwn(pace: Pace, turn: string, moment: Moment): Pace {
+/**
+ * Grants a turn for a request of the site itself: for its own robots.txt, or for a visit. `next-turn.ts` says when it
+ * goes before others.
+ */
+export function grantOwn(
+  pace: Pace,
+  turn: string,
+  { isVisit = false, ...moment }: Moment & { isVisit?: boolean },
+): Pace {
   const dueAt = nextStartAt(pace, moment);
   const own = { account: "", job: "", requests: 1, asked: false, atOnce: 0, dueAt };
-  return withTurn(pace, turn, own);
+  return withTurn(pace, turn, isVisit ? { ...own, isVisit } : own);
 }
 
 /**
@@ -162,8 +166,8 @@ export function started(
   // The delay counts from the departure of the request, without the time that the report took.
   const leftBy = isGoing && going && lateMs !== undefined ? going.startAt + lateMs : now;
   const startedAt = Math.min(now, leftBy);
-  const lastStartAt = Math.max(pace.lastStartAt, startedAt);
-  const next = withNext({ ...others, lastStartAt }, turn, { ...granted, startedAt }, moment);
+  const left = departed(others, granted, startedAt);
+  const next = withNext(left, turn, { ...granted, startedAt }, moment);
   if (isGoing || going === undefined) return choose(next, moment);
   // Postpones the going turn. Its worker may know only the earlier start time, which `toldAt` keeps.
   const startAt = Math.max(going.startAt, now + delayMs);
@@ -193,16 +197,16 @@ export function finish(pace: Pace, turn: string, moment: Moment): Pace {
   if (going.turn !== turn) return { ...others, going };
   // The site does not know whether the request has left. Before its start time it certainly has not.
   const { toldAt = going.startAt } = going;
-  const lastStartAt = Math.max(others.lastStartAt, toldAt <= moment.now ? moment.now : 0);
-  return choose({ ...others, lastStartAt }, moment);
+  const mayHaveLeft = toldAt <= moment.now;
+  return choose(mayHaveLeft ? departed(others, finished, moment.now) : others, moment);
 }
 
 /** Ends a turn whose worker may not know that the turn has ended. So the worker may still send the request. */
 export function lose(pace: Pace, turn: string, moment: Moment): Pace {
   if (pace.going?.turn !== turn) return finish(pace, turn, moment);
   const { going, ...others } = finishedQuietly(pace, turn);
-  const lastStartAt = Math.max(pace.lastStartAt, pace.going.startAt + TURN_LATE_MS);
-  return choose({ ...others, lastStartAt }, moment);
+  const leftBy = pace.going.startAt + TURN_LATE_MS;
+  return choose(departed(others, pace.turns[turn], leftBy), moment);
 }
 
 /** Ends a turn of which no request was or will be made. */
@@ -248,14 +252,14 @@ function beginSpaced(
     return { pace: waiting, begun: wait(going.startAt - now + askMs(moment)) };
   }
   if (runsAtOnce(pace)) return { pace: waiting, begun: wait(TURN_ASK_MS) };
-  if (going === undefined && granted.account !== "" && ownIsDue(pace, now)) {
-    return { pace: waiting, begun: wait(askMs(moment)) };
-  }
   const startAt = Math.max(now, going?.startAt ?? nextStartAt(pace, moment), pace.awayUntil);
   const waitMs = startAt - now;
   if (waitMs > waitMsMax(granted)) return gone(pace, turn, moment);
   if (waitMs > TURN_GO_MS_MAX) {
     return { pace: waiting, begun: wait(waitMs - TURN_GO_MS_MAX + askMs(moment)) };
+  }
+  if (going === undefined && mustYield(pace, granted, moment)) {
+    return { pace: waiting, begun: wait(askMs(moment)) };
   }
   const go = { state: "go", waitMs, atOnce: 1 } as const;
   // The usual case changes nothing, so the reply waits for no commit.
@@ -273,12 +277,14 @@ function beginAtOnce(
   const free = HOST_REQUESTS_IN_FLIGHT_MAX - inFlight(others);
   const waiting = granted.asked ? pace : withTurn(pace, turn, { ...granted, asked: true });
   if (pace.awayUntil > now) return { pace: waiting, begun: wait(pace.awayUntil - now) };
-  if (free <= 0) return { pace: waiting, begun: wait(askSoonMs(others, now)) };
   const alone = Object.values(others.turns).length === 0 && pace.accounts.length === 0;
   const share = alone ? HOST_REQUESTS_IN_FLIGHT_MAX : shareOf(pace);
-  const atOnce = Math.min(free, share, granted.requests);
+  // All visits together have the share of one job.
+  const used = granted.isVisit ? visitsInFlight(others) : 0;
+  const atOnce = Math.min(free, share - used, granted.requests);
+  if (atOnce <= 0) return { pace: waiting, begun: wait(askSoonMs(others, now)) };
   const next = withTurn(pace, turn, { ...granted, asked: true, startedAt: now, atOnce });
-  return { pace: { ...next, lastStartAt: now }, begun: { state: "go", waitMs: 0, atOnce } };
+  return { pace: departed(next, granted, now), begun: { state: "go", waitMs: 0, atOnce } };
 }
 
 /** Ends turns whose worker died. Chooses another going turn if the request's departure was not reported in time. */
@@ -291,34 +297,14 @@ function settle(pace: Pace, moment: Moment): Pace {
   const { going, ...others } = next;
   if (going === undefined || now < going.startAt + TURN_UNREPORTED_MS) return next;
   const lapsed = others.turns[going.turn];
-  const left = Math.max(others.lastStartAt, going.startAt + TURN_LATE_MS);
   const kept = lapsed ? withTurn(others, going.turn, { ...lapsed, asked: false }) : others;
-  return choose({ ...kept, lastStartAt: left }, moment);
+  return choose(departed(kept, lapsed, going.startAt + TURN_LATE_MS), moment);
 }
-
-/** Chooses the going turn among turns whose worker waits: a turn of the site itself, otherwise the first granted. */
-function choose(pace: Pace, moment: Moment): Pace {
-  if (moment.delayMs === 0 || pace.going !== undefined || runsAtOnce(pace)) return pace;
-  const startAt = nextStartAt(pace, moment);
-  // A worker gets its start time at most TURN_GO_MS_MAX ahead. So the choice can wait, and another worker may ask
-  // until then.
-  if (startAt - moment.now > TURN_GO_MS_MAX) return pace;
-  const asking = Object.entries(pace.turns).filter(
-    ([, { asked, startedAt, requests }]) => asked && startedAt === undefined && requests === 1,
-  );
-  const [turn] = asking.find(([, { account }]) => account === "") ?? asking[0] ?? [];
-  return turn === undefined ? pace : { ...pace, going: { turn, startAt } };
-}
-
-/** Whether turns are still running that began when the host had no delay. */
-const runsAtOnce = (pace: Pace) =>
-  Object.values(pace.turns).some(({ startedAt, atOnce }) => startedAt !== undefined && atOnce > 0);
 
 /** Chooses the next going turn at the end of a turn. The last of its concurrent requests may have left just now. */
 function markEnd(pace: Pace, finished: Turn, moment: Moment): Pace {
   const many = finished.startedAt !== undefined && finished.atOnce > 0;
-  const lastStartAt = many ? Math.max(pace.lastStartAt, moment.now) : pace.lastStartAt;
-  return choose({ ...pace, lastStartAt }, moment);
+  return choose(many ? departed(pace, finished, moment.now) : pace, moment);
 }
 
 const gone = (pace: Pace, turn: string, moment: Moment) => ({
@@ -379,15 +365,6 @@ function withNext(pace: Pace, turn: string, { more, ...left }: Turn, moment: Mom
  * requests need their result.
  */
 const waitMsMax = ({ account }: Turn) => (account === "" ? ROBOTS_WAIT_MS_MAX : TURN_LEAD_MS);
-
-/**
- * Whether the worker of a turn of the site itself waits and will soon ask again. That turn goes before turns of jobs.
- */
-const ownIsDue = (pace: Pace, now: number) =>
-  Object.values(pace.turns).some(
-    ({ account, asked, startedAt, dueAt }) =>
-      account === "" && asked && startedAt === undefined && now < dueAt + TURN_OVERDUE_MS,
-  );
 
 const withTurn = (pace: Pace, turn: string, value: Turn): Pace => ({
   ...pace,

@@ -52,7 +52,7 @@ export function notifyNewcomers(draft: SiteDraft): void {
     const untold = newcomer.tell.filter(({ scheme, intent }) => {
       const policy = knownPolicy(draft.state, scheme, draft.now);
       if (policy === undefined) {
-        wantRobots(draft, scheme);
+        wantRobots(draft, scheme, newcomer.account);
         return true;
       }
       const sitemaps = written.get(scheme) ?? sitemapsOf(draft, scheme);

@@ -47,10 +47,11 @@ export function knownPolicy(
   return file !== undefined && now < file.expiresAt ? file.policy : undefined;
 }
 
-/** Requests a fetch of this file. */
-export function wantRobots(draft: SiteDraft, scheme: Scheme): void {
+/** Requests a fetch of this file for an account. */
+export function wantRobots(draft: SiteDraft, scheme: Scheme, account: string | undefined): void {
   const file = draft.state.robots[scheme] ?? { expiresAt: 0, wanted: false };
-  if (!file.wanted) draft.setRobots(scheme, { ...file, wanted: true });
+  if (file.wanted) return;
+  draft.setRobots(scheme, { ...file, wanted: true, ...(account !== undefined && { account }) });
 }
 
 /** Ends fetches that no worker has reported in time. */
@@ -75,8 +76,21 @@ export function fetchWanted(draft: SiteDraft): void {
     draft.setRobots(scheme, { ...file, fetch: { turn, lostAt: draft.now + TURN_MS_MAX } });
     const host = draft.key;
     const from = file.next && { from: file.next };
-    draft.send(envelope(crawlPage, host, "robots", { host, scheme, turn, ...from }));
+    const account = accountOf(draft, file);
+    const owner = account !== undefined && { account };
+    draft.send(envelope(crawlPage, host, "robots", { host, scheme, turn, ...owner, ...from }));
   }
+}
+
+/**
+ * Returns the account for which the lookup of a fetch counts. After a fetch that could not start its lookup, it is the
+ * next account that waits at this host. Otherwise an account that uses up its lookups could delay the file for others.
+ */
+function accountOf(draft: SiteDraft, file: DeepReadonly<RobotsFile>): string | undefined {
+  const newcomers = draft.state.newcomers.map(({ account }) => account);
+  const served = draft.pace.accounts.map(({ account }) => account);
+  const accounts = new Set([...(file.account ? [file.account] : []), ...newcomers, ...served]);
+  return [...accounts][(file.next?.waits ?? 0) % Math.max(1, accounts.size)];
 }
 
 /** Returns the times at which a fetch counts as lost or a wanted fetch can start. */

@@ -14,6 +14,7 @@ import {
   simulate,
 } from "../../../scripts/testing/site-simulation.ts";
 import { TURN_SPACED_REQUESTS_MAX, TURN_SPAN_MS, TURNS_STARTED_MAX } from "./host-capacity.ts";
+import { SITE_VISITS_MAX } from "./site.ts";
 
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
 /** Time lost by a dead or late worker: the longest lateness of its request, and the time to grant another turn. */
@@ -156,6 +157,41 @@ describe("site, simulated", function () {
         countBy(third, ({ job }) => job),
         seed,
       );
+    }
+  });
+
+  it("alternates jobs with visits that never end: redirects of other hosts' robots.txt starve no job", () => {
+    for (const crawlDelayMs of [500, 3_000, 10_000]) {
+      for (const visits of [1, 2, SITE_VISITS_MAX]) {
+        for (const seed of seeds(2)) {
+          for (const jobs of [{ 1: [15], 2: [15] }, { 1: [30] }] as Simulation["jobs"][]) {
+            const simulation: Simulation = { ...CALM, seed, crawlDelayMs, jobs, visits };
+            const simulated = simulate(simulation);
+            const what = `seed ${seed}, ${crawlDelayMs} ms, ${visits} visits`;
+            expectGaps(simulated.starts, crawlDelayMs, seed);
+            expectServed(simulated, simulation);
+            const made = simulated.starts.length - simulated.visitStarts;
+            expect(simulated.tookMs, what).to.be.at.most((2 * made + 4) * crawlDelayMs * 1.03);
+            // The visits are served too, unless a single one was between its requests.
+            if (visits > 1) expect(simulated.visitStarts, what).to.be.at.least(0.4 * made);
+          }
+        }
+      }
+    }
+  });
+
+  it("leaves jobs their share of a host without a delay while visits never end", () => {
+    for (const seed of seeds(3)) {
+      const simulation: Simulation = {
+        ...{ ...CALM, seed, crawlDelayMs: 0, jobs: { 1: [4_000] } },
+        ...{ visits: SITE_VISITS_MAX, pageMs: [10, 10] },
+      };
+      const simulated = simulate(simulation);
+      expectServed(simulated, simulation);
+      // One job and all visits together have half of the host each.
+      const ideal = (4_000 * 10) / (HOST_REQUESTS_IN_FLIGHT_MAX / 2);
+      expect(simulated.tookMs, `seed ${seed}`).to.be.at.most(ideal * 1.2 + LAST_TURN_MS_MAX);
+      expect(simulated.visitStarts, `seed ${seed}`).to.be.above(100);
     }
   });
 

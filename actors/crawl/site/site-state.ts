@@ -34,6 +34,8 @@ export const RobotsFile = z.object({
   expiresAt: EpochMs,
   /** A job needed the file while it was unknown or expired. */
   wanted: z.boolean(),
+  /** The account that needed the file first. */
+  account: Id.optional(),
   /** The running fetch and its turn. Without a report by `lostAt` it is lost. `begun`: a worker has begun. */
   fetch: z.object({ turn: Id, lostAt: EpochMs, begun: z.boolean().optional() }).optional(),
   /** The progress of earlier turns, and the number of lost fetches. */

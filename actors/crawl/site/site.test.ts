@@ -434,7 +434,55 @@ describe("site", function () {
     expect(site.state.robots.https?.policy).to.deep.equal(OPEN);
   });
 
-  it("visit() gives a turn ahead of the site's jobs, once, and SITE_VISITS_MAX at most", () => {
+  it("the task for a file names an account that needs it, and another one after each lookup that could not start", () => {
+    const accountOf = (number: number) => hex(900 + number);
+    const site = new SiteDriver();
+    site.tell("consult", { scheme: "https", intent, account: accountOf(0) });
+    const named: (string | undefined)[] = [];
+    for (let waits = 1; waits <= 4; waits++) {
+      const [task] = site.sentAs<{ turn: string; account?: string }>("robots");
+      named.push(task?.account);
+      // Two more accounts come while the first fetch runs.
+      for (const number of waits === 1 ? [1, 2] : []) {
+        want(site, 1, [{ scheme: "https", intent }], hex(800 + number), accountOf(number));
+      }
+      const turn = task?.turn ?? "";
+      begin(site, turn, ["https://a.example/robots.txt"]);
+      const next = { url: "https://a.example/robots.txt", hops: 0, attempt: 1, waits };
+      site.tell("robotsPaused", { scheme: "https", turn, next, waitMs: 5_000 });
+      expect(site.sentAs("robots")).to.have.length(0);
+      site.now += 5_000;
+      site.tell("look", {});
+    }
+    expect(named).to.deep.equal([0, 1, 2, 0].map(accountOf));
+    const old = new SiteDriver();
+    old.tell("consult", { scheme: "https", intent });
+    expect(old.sentAs("robots")[0]).to.not.have.property("account");
+  });
+
+  it("visit() gives a turn that alternates with the turns of jobs", () => {
+    const site = known();
+    want(site, 5);
+    const [first = ""] = turnsOf(site);
+    begin(site, first);
+    for (const number of [701, 702]) {
+      site.tell("visit", { turn: hex(number) });
+      begin(site, hex(number), ["https://a.example/robots.txt"]);
+    }
+    const left: string[] = [];
+    for (let request = 0; request < 4; request++) {
+      const { turn = "", startAt = 0 } = site.state.pace.going ?? {};
+      left.push(turn === hex(701) || turn === hex(702) ? "visit" : "job");
+      site.now = startAt;
+      site.tell("requestStarted", { turn });
+      site.tell("turnFinished", { turn });
+      want(site, 5, []);
+      for (const waiting of turnsOf(site)) begin(site, waiting);
+    }
+    expect(left).to.deep.equal(["job", "visit", "job", "visit"]);
+  });
+
+  it("visit() gives a turn once, and SITE_VISITS_MAX at most", () => {
     const site = known();
     want(site, 5);
     begin(site, turnsOf(site)[0]);
@@ -644,8 +692,9 @@ function want(
   wants: number,
   tell = [{ scheme: "https" as const, intent }],
   who = job,
+  of = account,
 ): void {
-  site.tell("want", { account, job: who, wants, tell });
+  site.tell("want", { account: of, job: who, wants, tell });
 }
 
 /** Returns the unstarted turns of jobs. */

@@ -49,21 +49,19 @@ const TURN_ASK_ROBOTS_MS = 250;
  * Maximum number of rule checks for one turn. They take about 0.1 s, during which the site handles no other message.
  */
 export const TURN_RULE_CHECKS_MAX = 50_000;
-/**
- * Maximum number of open turns for robots.txt requests: of this site, and of redirects to this host. These turns go
- * before turns for pages.
- */
+/** Maximum number of open turns for robots.txt requests: of this site, and of redirects to this host. */
 export const SITE_VISITS_MAX = 16;
 
 /**
  * Stored at: host of an address, with the port where it is not the scheme's own
  *
- * State: `{ pace: { lastStartAt, awayUntil, busy?, going?: { turn, startAt, toldAt? }, accounts: [{ account, jobs: [{
- * job, wants }] }], turns: { <turn>[/<nth>]: { account, job, requests, more?, dueAt, by?, asked, startedAt?, atOnce }
- * } }, robots: { http?, https? }, newcomers: [{ account, job, wants, tell }], waiting, lookAt? }`; a robots file is
- * `{ policy?, expiresAt, wanted, fetch?: { turn, lostAt, begun? }, next?, lost?, notBefore? }`, `next` where a fetch
- * in an earlier turn came to, `notBefore` when it goes on. Rows: `robots.<scheme>.<n>` is `{ rules, sitemaps }`, a
- * part of that file; `waiting.<job>` a newcomer past the 1,000 that take turns
+ * State: `{ pace: { lastStartAt, awayUntil, busy?, isAfterVisit?, going?: { turn, startAt, toldAt? }, accounts: [{
+ * account, jobs: [{ job, wants }] }], turns: { <turn>[/<nth>]: { account, job, isVisit?, requests, more?, dueAt, by?,
+ * asked, startedAt?, atOnce } } }, robots: { http?, https? }, newcomers: [{ account, job, wants, tell }], waiting,
+ * lookAt? }`; a robots file is `{ policy?, expiresAt, wanted, account?, fetch?: { turn, lostAt, begun? }, next?, lost?,
+ * notBefore? }`, `next` where a fetch in an earlier turn came to, `notBefore` when it goes on. Rows:
+ * `robots.<scheme>.<n>` is `{ rules, sitemaps }`, a part of that file; `waiting.<job>` a newcomer past the 1,000 that
+ * take turns
  */
 export const siteActor = defineActor(site, {
   state: SiteState,
@@ -71,14 +69,14 @@ export const siteActor = defineActor(site, {
   initial: { pace: IDLE_PACE, robots: {}, newcomers: [], waiting: 0 },
 
   handlers: {
-    consult(state, { scheme, intent }, context) {
+    consult(state, { scheme, intent, account }, context) {
       const policy = knownPolicy(state, scheme, context.now);
       if (policy !== undefined) {
         const refusal = refusalOf(policy, intent);
         return { state, reply: { known: true, ...(refusal && { refusal }) } };
       }
       const draft = new SiteDraft(state, context);
-      wantRobots(draft, scheme);
+      wantRobots(draft, scheme, account);
       return { ...advance(draft), reply: { known: false } };
     },
 
@@ -103,7 +101,7 @@ export const siteActor = defineActor(site, {
         const unknown = [...new Set(urls.map(schemeOf))].filter(
           (scheme) => knownPolicy(state, scheme, context.now) === undefined,
         );
-        for (const scheme of unknown) wantRobots(draft, scheme);
+        for (const scheme of unknown) wantRobots(draft, scheme, granted.account);
         if (unknown.length > 0) {
           // If the host is paused for long, the turn ends here. Otherwise a worker would hold the turn during the
           // whole pause.
@@ -154,7 +152,7 @@ export const siteActor = defineActor(site, {
       const full = own.length >= SITE_VISITS_MAX;
       if (state.pace.turns[turn] !== undefined || full) return { state, reply: {} };
       const draft = new SiteDraft(state, context);
-      draft.pace = grantOwn(draft.pace, turn, draft.moment);
+      draft.pace = grantOwn(draft.pace, turn, { ...draft.moment, isVisit: true });
       return { ...advance(draft), reply: {} };
     },
 

@@ -1,11 +1,16 @@
 import { expect } from "chai";
-import { ROBOTS_AWAY_MS_MAX, ROBOTS_TRIES_MAX } from "../../../../schemas/crawl/limits.ts";
+import {
+  ROBOTS_AWAY_MS_MAX,
+  ROBOTS_LOOKUP_WAIT_MS,
+  ROBOTS_TRIES_MAX,
+} from "../../../../schemas/crawl/limits.ts";
 import type { CrawlIntent } from "../../../../schemas/crawl/site.ts";
 import { rulesOutcome, SiteDriver } from "../../../../scripts/testing/site-driver.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
-import { createEgressGuard } from "../../../egress/egress-guard.ts";
+import { createEgressGuard, type EgressGuard } from "../../../egress/egress-guard.ts";
+import { LookupSlots, lookupsOfOwnerMax } from "../../../egress/lookup-slots.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { ROBOTS_WAIT_MS_MAX } from "../../site/pace.ts";
 import { ROBOTS_RETRY_MS } from "../../site/site-robots.ts";
@@ -20,7 +25,8 @@ import {
 /** Time that may pass until a response arrives. */
 const SOON_MS = 6_000;
 const intent: CrawlIntent = { purposes: ["search"] };
-const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.0/8"] }) });
+const loopback = createAddressPolicy({ allow: ["127.0.0.0/8"] });
+const LOOKUPS_MAX = 24;
 const moved = (to: string) => (_: unknown, response: import("node:http").ServerResponse) =>
   response.writeHead(301, { Location: to }).end();
 
@@ -171,7 +177,61 @@ describe("fetchRobots", function () {
     await gone.learn();
     expect(gone.site.state.robots.http?.policy).to.include({ unreachable: true });
   });
+
+  it("uses up no attempt while lookups of other crawls hold all slots, and waits longer each time", async () => {
+    const slots = new LookupSlots(LOOKUPS_MAX);
+    const held = Array.from({ length: LOOKUPS_MAX }, () => slots.tryTake({}));
+    await using world = await RobotsWorld.start(500, FINE);
+    world.guard = guardWith(slots);
+    world.web.page("/robots.txt", "User-agent: *\nDisallow: /x\n");
+    const turns = ROBOTS_TRIES_MAX + 2;
+    const startedAt: number[] = [];
+    world.onTask = () => {
+      if (startedAt.push(world.clock.now()) === turns) for (const release of held) release?.();
+    };
+    await world.learn();
+    expect(world.site.state.robots.http?.policy).to.include({ kind: "rules", rules: 1 });
+    expect(world.web.paths).to.deep.equal(["/robots.txt"]);
+    const progress = world.tasks.map(({ from }) => [from?.attempt, from?.waits]);
+    const paused = Array.from({ length: turns - 1 }, (_, index) => [1, index + 1]);
+    expect(progress).to.deep.equal([[undefined, undefined], ...paused]);
+    const gaps = startedAt.slice(1).map((at, index) => at - (startedAt[index] ?? 0));
+    for (const [index, gap] of gaps.entries()) {
+      expect(gap).to.be.at.least(ROBOTS_LOOKUP_WAIT_MS * 2 ** index);
+    }
+  });
+
+  it("fetches the files of one account while another account's names do not resolve", async () => {
+    await using world = await RobotsWorld.start(500, FINE);
+    world.guard = guardWith(new LookupSlots(LOOKUPS_MAX));
+    world.web.page("/robots.txt", "User-agent: *\nDisallow: /x\n");
+    const ends: string[] = [];
+    for (let number = 0; number < 12; number++) {
+      const silent = world.siteOf(`${number}.silent.test`);
+      silent.tell("consult", { scheme: "http", intent, account: "a".repeat(32) });
+      const [task] = silent.sentAs<RobotsTask>("robots");
+      if (task === undefined) throw new Error("No fetch began");
+      const sent = await world.fetch(task);
+      ends.push(sent.find(({ message }) => message.startsWith("robots"))?.message ?? "");
+    }
+    const most = lookupsOfOwnerMax(LOOKUPS_MAX);
+    expect(ends).to.deep.equal([
+      ...Array(most).fill("robotsFetched"),
+      ...Array(12 - most).fill("robotsPaused"),
+    ]);
+    await world.learn("b".repeat(32));
+    expect(world.tasks).to.have.length(1);
+    expect(world.site.state.robots.http?.policy).to.include({ kind: "rules", rules: 1 });
+  });
 });
+
+/** A guard that resolves the name FINE to the address of the world's server, and no other name. */
+const FINE = "fine.test";
+const guardWith = (slots: LookupSlots) =>
+  createEgressGuard({
+    ...{ policy: loopback, slots, resolveMs: 50 },
+    lookup: (name) => (name === FINE ? Promise.resolve(["127.0.0.6"]) : new Promise(() => {})),
+  });
 
 /**
  * A test world: site actors in memory set the start times, real servers receive the requests, and the clock skips
@@ -179,7 +239,12 @@ describe("fetchRobots", function () {
  */
 class RobotsWorld {
   readonly web: WebSite;
+  /** The host of the site: the server's address, or a name in its place. */
+  readonly host: string;
   readonly clock = new SkippingClock();
+  guard: EgressGuard = createEgressGuard({ policy: loopback });
+  /** Called before each turn of the fetch. */
+  onTask: () => void = () => {};
   /** Replaces the default timeout. */
   fetchMs: number | undefined;
   readonly tasks: RobotsTask[] = [];
@@ -195,14 +260,16 @@ class RobotsWorld {
    * Creates a world whose site knows the robots.txt of https, with this delay. The tests fetch the robots.txt of
    * http.
    */
-  static async start(delayMs: number): Promise<RobotsWorld> {
-    const world = new RobotsWorld(await WebSite.start("127.0.0.6"));
-    world.known(new URL(world.web.url).host, delayMs);
+  static async start(delayMs: number, name?: string): Promise<RobotsWorld> {
+    const world = new RobotsWorld(await WebSite.start("127.0.0.6"), name);
+    world.known(world.host, delayMs);
     return world;
   }
 
-  constructor(web: WebSite) {
+  constructor(web: WebSite, name?: string) {
     this.web = web;
+    const { host, port } = new URL(web.url);
+    this.host = name === undefined ? host : `${name}:${port}`;
     web.server.on("request", () => {
       this.#requests.push({ goesAt: this.#goesAt, at: this.clock.now() });
     });
@@ -213,7 +280,7 @@ class RobotsWorld {
   }
 
   get site(): SiteDriver {
-    return this.#siteOf(new URL(this.web.url).host);
+    return this.siteOf(this.host);
   }
 
   known(host: string, crawlDelayMs: number): SiteDriver {
@@ -225,10 +292,10 @@ class RobotsWorld {
   }
 
   /** Fetches the file in as many turns as it needs. */
-  async learn(): Promise<void> {
+  async learn(account?: string): Promise<void> {
     const { site, clock } = this;
     site.now = Math.floor(clock.now());
-    site.tell("consult", { scheme: "http", intent });
+    site.tell("consult", { scheme: "http", intent, account });
     for (let round = 0; site.state.robots.http?.wanted; round++) {
       if (round === 50) throw new Error("It is never learned");
       const [task] = site.sentAs<RobotsTask>("robots");
@@ -239,12 +306,8 @@ class RobotsWorld {
         continue;
       }
       this.tasks.push(task);
-      const { fetchMs } = this;
-      const parts = {
-        ...{ guard, clock, places: new Semaphore(1) },
-        ...(fetchMs !== undefined && { fetchMs }),
-      };
-      const sent = await fetchRobots(parts, task, this.#context());
+      this.onTask();
+      const sent = await this.fetch(task);
       let more: typeof site.sent = [];
       site.now = Math.floor(clock.now());
       for (const { message, input } of sent) {
@@ -253,6 +316,15 @@ class RobotsWorld {
       }
       site.sent = more;
     }
+  }
+
+  fetch(task: RobotsTask) {
+    const { guard, clock, fetchMs } = this;
+    const parts = {
+      ...{ guard, clock, places: new Semaphore(1) },
+      ...(fetchMs !== undefined && { fetchMs }),
+    };
+    return fetchRobots(parts, task, this.#context());
   }
 
   expectGaps(delayMs: number): void {
@@ -266,7 +338,7 @@ class RobotsWorld {
 
   #context(): RobotsContext {
     const call = async (_: unknown, host: string, message: string, input: object) => {
-      const site = this.#siteOf(host);
+      const site = this.siteOf(host);
       site.now = Math.floor(this.clock.now());
       const reply = site.tell(message as "begin", input as never);
       const waitMs = reply?.state === "wait" ? reply.askAgainInMs : 0;
@@ -283,7 +355,7 @@ class RobotsWorld {
     return { signal: new AbortController().signal, call: call as never, send };
   }
 
-  #siteOf(host: string): SiteDriver {
+  siteOf(host: string): SiteDriver {
     const site =
       this.#sites.get(host) ?? new SiteDriver({ host, now: Math.floor(this.clock.now()) });
     this.#sites.set(host, site);

@@ -5,6 +5,8 @@ import {
   HOST_AWAY_MS,
   ROBOTS_AWAY_MS_MAX,
   ROBOTS_BYTES_MAX,
+  ROBOTS_LOOKUP_WAIT_MS,
+  ROBOTS_LOOKUP_WAIT_MS_MAX,
   ROBOTS_REDIRECTS_MAX,
   ROBOTS_TRIES_MAX,
 } from "../../../../schemas/crawl/limits.ts";
@@ -16,7 +18,7 @@ import {
 } from "../../../../schemas/crawl/site.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { isSuccessful } from "../../../../schemas/status-classes.ts";
-import { EgressError } from "../../../egress/egress-error.ts";
+import { EgressError, NoLookupSlotError } from "../../../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
@@ -57,6 +59,7 @@ export interface RobotsTask {
   host: string;
   scheme: Scheme;
   turn: string;
+  account?: string | undefined;
   from?: RobotsProgress | undefined;
 }
 
@@ -66,7 +69,11 @@ export type RobotsContext = Pick<TaskContext, "signal" | "call" | "send">;
 type End = { kind: "end"; outcome: RobotsOutcome; retry: boolean; awayMs?: number | undefined };
 type Answer =
   /** The start time is too far in the future, or the turn has ended. */
-  { kind: "gone" } | { kind: "redirect"; to: string | undefined } | End;
+  | { kind: "gone" }
+  /** The lookup of the host's name could not start, so no request was sent. */
+  | { kind: "not_looked_up" }
+  | { kind: "redirect"; to: string | undefined }
+  | End;
 
 /** Runs the fetch. Returns the messages for its result, or for its progress if another turn continues. */
 export async function fetchRobots(
@@ -116,6 +123,14 @@ class RobotsFetch {
       const answer = await this.#visit(next.url);
       if (answer.kind === "gone") {
         return [envelope(site, host, "robotsPaused", { scheme, turn, next })];
+      }
+      if (answer.kind === "not_looked_up") {
+        // Lookups of other crawls hold the slots. That is no fault of this host, so no attempt is used up.
+        const waits = (next.waits ?? 0) + 1;
+        const longMs = ROBOTS_LOOKUP_WAIT_MS * 2 ** (waits - 1);
+        const waitMs = Math.min(longMs, ROBOTS_LOOKUP_WAIT_MS_MAX);
+        const paused = { scheme, turn, next: { ...next, waits }, waitMs };
+        return [envelope(site, host, "robotsPaused", paused)];
       }
       if (answer.kind === "redirect" && answer.to !== undefined && hops < ROBOTS_REDIRECTS_MAX) {
         next = { url: answer.to, hops: hops + 1, attempt };
@@ -221,8 +236,8 @@ class RobotsFetch {
     try {
       const { status, headers, body } = await egressFetch(url, {
         agents: this.#agents,
-        // Crawls of several accounts use the same robots.txt. All robots.txt have the lookups of one owner.
-        lookupOwner: "robots",
+        // Without an account, the task comes from an earlier version. All such tasks have the lookups of one owner.
+        lookupOwner: this.#task.account ?? "robots",
         signal: deadline.signal,
         headers: { "user-agent": CRAWLER_USER_AGENT, accept: "text/plain,*/*;q=0.8" },
         bytesMax: Number.POSITIVE_INFINITY,
@@ -248,6 +263,7 @@ class RobotsFetch {
       }
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof NoLookupSlotError) return { kind: "not_looked_up" };
       if (deadline.passed) return this.#noAnswer(url, `it took longer than ${fetchMs} ms`, true);
       if (error instanceof EgressError) {
         return this.#noAnswer(url, error.message, isPassing(error));
