@@ -10,7 +10,6 @@ import { openSecretBox } from "../actors/apps/lib/app-secrets/open-secret-box.ts
 import { createAddressPolicy } from "../actors/egress/address-policy.ts";
 import { EgressAgents, egressFetch } from "../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../actors/egress/egress-guard.ts";
-import { createResolver } from "../actors/egress/resolver.ts";
 import { FrameLink } from "../actors/rendering/lib/frame-link/frame-link.ts";
 import { answerOn } from "../actors/runtime/bus/answer.ts";
 import { ask } from "../actors/runtime/bus/ask.ts";
@@ -92,15 +91,14 @@ export async function startGatewayRole(
   const upkeep = startWorker(shared, upkeepWorker(git.parts, { blobs, rows }));
   // If no actors run yet, the bus stores this message until they do.
   await actors.send(packSweep, PACK_SWEEP, "begin", {});
-  const policy = createAddressPolicy(config.egress);
   const authorities = readAuthorities(config.gitCa);
-  const guard = createEgressGuard({ policy });
+  const guard = createEgressGuard({ policy: createAddressPolicy(config.egress) });
   const agents = new EgressAgents({ guard, ...(authorities !== undefined && { ca: authorities }) });
   const imports = startWorker(
     shared,
     importWorker({
       ...git.parts,
-      resolve: createResolver({ policy }),
+      resolve: (target, signal, owner) => guard.check(target, { signal, owner }),
       authorities,
       fetch: (url, options) => egressFetch(url, { agents, ...options }),
     }),

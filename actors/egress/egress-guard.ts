@@ -23,10 +23,22 @@ export interface EgressGuard {
   connect(target: EgressTarget, options: ConnectOptions): Promise<Socket>;
 }
 
-interface ConnectOptions {
+/** A guard that can also check a target for another program, such as git, which then connects by itself. */
+export interface CheckingGuard extends EgressGuard {
+  /**
+   * Resolves to the addresses of the target after all checks of `connect`. The other program must connect to one of
+   * these addresses and not resolve the name again.
+   */
+  check(target: EgressTarget, options: CheckOptions): Promise<readonly string[]>;
+}
+
+interface CheckOptions {
   signal: AbortSignal;
   /** Counts the lookup of the name for this owner; by default, for the guard. */
   owner?: LookupOwner | undefined;
+}
+
+interface ConnectOptions extends CheckOptions {
   allowHalfOpen?: boolean;
 }
 
@@ -38,25 +50,30 @@ export interface EgressGuardOptions {
   connectMs?: number;
 }
 
-export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
+export function createEgressGuard(options: EgressGuardOptions): CheckingGuard {
   const { connectMs = EGRESS_CONNECT_MS } = options;
   const resolve = createResolver(options);
-  return { connect };
+  return { connect, check };
+
+  async function check({ host: shown, port }: EgressTarget, { signal, owner }: CheckOptions) {
+    const host = withoutBrackets(shown);
+    if (isBlockedPort(port)) throw refused(host, `port ${port} is blocked`);
+    return await resolve(host, signal, owner);
+  }
 
   async function connect(target: EgressTarget, options: ConnectOptions) {
-    const { signal, owner, allowHalfOpen = false } = options;
-    const { port } = target;
-    const host = target.host.replace(/^\[(.*)\]$/, "$1");
-    if (isBlockedPort(port)) throw refused(host, `port ${port} is blocked`);
-    const addresses = (await resolve(host, signal, owner)).slice(0, EGRESS_ADDRESSES_MAX);
+    const { signal, allowHalfOpen = false } = options;
+    const addresses = (await check(target, options)).slice(0, EGRESS_ADDRESSES_MAX);
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(connectMs)]);
     try {
-      return await dial({ addresses, port, allowHalfOpen, signal: deadline });
+      return await dial({ addresses, port: target.port, allowHalfOpen, signal: deadline });
     } catch (error) {
-      throw toEgressError(error, host);
+      throw toEgressError(error, withoutBrackets(target.host));
     }
   }
 }
+
+const withoutBrackets = (host: string) => host.replace(/^\[(.*)\]$/, "$1");
 
 /** Returns a guard that counts the lookups of its connections for this owner, such as an account. */
 export function guardFor(owner: LookupOwner, guard: EgressGuard): EgressGuard {

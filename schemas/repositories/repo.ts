@@ -71,7 +71,7 @@ export type RepoEntry = z.infer<typeof RepoEntry>;
 
 /** The origin of an import. */
 export const RepoOrigin = z.object({
-  /** An https address without user and password. */
+  /** An address that `importUrlOf` accepts. */
   url: z.string().max(IMPORT_URL_CHARS_MAX),
   /** The only branch to import; null imports all refs. */
   branch: z.string().nullable(),

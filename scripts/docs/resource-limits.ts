@@ -24,6 +24,10 @@ import {
   GIT_PROCESSES_PER_REPO,
   GIT_QUEUE_MS,
 } from "../../gateway/repositories/process/process-slots.ts";
+import {
+  READERS_ACCOUNT_SHARE,
+  READERS_MAX,
+} from "../../gateway/repositories/read/read-objects.ts";
 import { LOGIN_WINDOW_MS, LOGOUT_TEXT_CHARS_MAX } from "../../schemas/account/limits.ts";
 import {
   AGENT_BYTES_PER_ACCOUNT,
@@ -157,6 +161,11 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "large files that one gateway transfers at a time; of one account; time of a download",
     `${count(LFS_TRANSFERS_MAX)}; ${count(LFS_TRANSFERS_MAX * LFS_ACCOUNT_SHARE)}; ${time(downloadMsMax(0))}, and as long as at ${bytes(LFS_DOWNLOAD_BYTES_PER_S)}/s`,
     "503 with Retry-After; likewise; the connection is closed, and git-lfs continues",
+  ],
+  [
+    "repositories of one gateway that REST and apps read at a time; of one account",
+    `${count(READERS_MAX)}; ${count(READERS_MAX * READERS_ACCOUNT_SHARE)}`,
+    "503 with Retry-After",
   ],
   [
     "git processes of one gateway at a time; of one account; of one repository",

@@ -7,13 +7,14 @@ import { expect } from "chai";
 import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
 import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
-import { createResolver } from "../../../actors/egress/resolver.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { IMPORT_REDIRECTS_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
+import { runGit } from "../process/git-process.ts";
 import { readAuthorities } from "./git-authorities.ts";
+import { pinTo } from "./import-origin.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";
 
 const FIRST = "info/refs?service=git-upload-pack";
@@ -39,6 +40,8 @@ describe("the origin of an import", function () {
    */
   const answers = new Map<string, Answer>();
   const requested: string[] = [];
+  /** Connections to the origin's host, also those without a request. */
+  let connections = 0;
   const large = Buffer.from("a large file");
   const oid = createHash("sha256").update(large).digest("hex");
   before(async () => {
@@ -62,6 +65,9 @@ describe("the origin of an import", function () {
         () => response.writeHead(404).end(),
       );
     }).listen(0, "127.0.0.1");
+    server.on("connection", () => {
+      connections += 1;
+    });
     await once(server, "listening");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
@@ -75,7 +81,7 @@ describe("the origin of an import", function () {
     const agents = new EgressAgents({ guard, ca: authorities });
     importing = {
       ...world.git.parts,
-      resolve: createResolver({ policy, lookup }),
+      resolve: (target, signal, owner) => guard.check(target, { signal, owner }),
       authorities,
       fetch: (url, options) => egressFetch(url, { agents, ...options }),
       retryPausesMs: PAUSES_MS,
@@ -89,22 +95,29 @@ describe("the origin of an import", function () {
   beforeEach(() => {
     answers.clear();
     requested.length = 0;
+    connections = 0;
   });
 
   let imports = 0;
   /**
-   * Runs an import. Returns its text about missing content or the reason of its failure, and the number of imported
-   * refs.
+   * Runs an import of a path of the origin's host, or of a whole address. Returns its text about missing content or
+   * the reason of its failure, and the number of imported refs.
    */
-  async function bring(path: string) {
+  async function bring(path: string, parts: Partial<ImportParts> = {}) {
     const name = `import-${imports++}`;
     const address = { accountId: world.accountId, namespace: "imports", name };
     const { id } = await world.opened.repositories.create(address);
     const importingNow = { status: "importing" as const, failure: null };
     await world.world.client.call(repo, id, "setStatus", importingNow);
-    const asked = { id, address, url: `${origin}${path}`, branch: null, depth: null };
+    const url = path.startsWith("/") ? `${origin}${path}` : path;
+    const asked = { id, address, url, branch: null, depth: null };
     const { signal } = new AbortController();
-    const run = importRepo(importing, { ...asked, readOnly: false }, signal, () => {});
+    const run = importRepo(
+      { ...importing, ...parts },
+      { ...asked, readOnly: false },
+      signal,
+      () => {},
+    );
     const said = await run.catch((error: unknown) => {
       if (error instanceof ActorError) return `${error.code}: ${error.message}`;
       throw error;
@@ -137,6 +150,8 @@ describe("the origin of an import", function () {
       [`https://inside.example:${port}/repo.git/${FIRST}`, /not one this service fetches/],
       [`http://localhost:${port}/repo.git/${FIRST}`, /only https addresses/],
       [`https://user:secret@localhost:${port}/repo.git/${FIRST}`, /only https addresses/],
+      [`https://localhost.:${port}/repo.git/${FIRST}`, /only https addresses/],
+      [`https://localhost:22/repo.git/${FIRST}`, /not one this service fetches/],
       [`${origin}/repo.git`, /which is no address of a repository/],
     ];
     for (const [location, reason] of refused) {
@@ -146,6 +161,56 @@ describe("the origin of an import", function () {
       expect(said, location).not.to.contain("secret");
       expect(refs, location).to.equal(0);
     }
+  });
+
+  it("is refused without a connection if git would read another host than the guard", async () => {
+    const { port } = new URL(origin);
+    // The guard checks "public.example", whose address is allowed. Git would connect to 127.0.0.1.
+    const resolve = async () => ["127.0.0.2"];
+    const { said, refs } = await bring(`https://public.example\\@127.0.0.1:${port}/repo.git`, {
+      resolve,
+    });
+    expect([connections, refs]).to.deep.equal([0, 0]);
+    expect(said).to.match(/^address_refused: .*only https addresses/);
+  });
+
+  it("is refused at a blocked port", async () => {
+    const { said } = await bring("https://localhost:22/repo.git");
+    expect(said).to.match(/^address_refused: .*not one this service fetches/);
+  });
+
+  it("is only at the checked address, whatever host git reads", async () => {
+    const { port: text } = new URL(origin);
+    const port = Number(text);
+    const connect = async (host: string, address: string, url: string) => {
+      connections = 0;
+      await runGit(["ls-remote", "--", url], {
+        cwd: world.folder,
+        environment: { GIT_ALLOW_PROTOCOL: "https" },
+        config: pinTo(address, { host, port }),
+        signal: AbortSignal.timeout(60_000),
+      });
+      return connections;
+    };
+    const elsewhere = `https://public.example\\@127.0.0.1:${port}/repo.git`;
+    expect(await connect("public.example", "127.0.0.2", elsewhere)).to.equal(0);
+    // curl would read "-a.example" in a pin as the command to remove the pin of "a.example".
+    for (const host of ["public.example", "-a.example", "[::1]"]) {
+      const url = `https://${host}:${port}/repo.git`;
+      expect(await connect(host, "127.0.0.1", url), host).to.be.above(0);
+    }
+  });
+
+  it("is not left for another host that it names for missing objects", async () => {
+    const { port } = new URL(origin);
+    answers.set("/repo.git/objects/info/http-alternates", () => ({
+      status: 200,
+      body: `https://127.0.0.1:${port}/other.git/objects\n${origin}/other.git/objects\n`,
+    }));
+    answers.set("/repo.git/objects/", () => ({ status: 404 }));
+    expect((await bring("/repo.git")).refs).to.equal(0);
+    expect(requested).to.include("/repo.git/objects/info/http-alternates");
+    expect(requested.filter((path) => !path.startsWith("/repo.git"))).to.deep.equal([]);
   });
 
   it("is followed over IMPORT_REDIRECTS_MAX redirects and not one more", async () => {

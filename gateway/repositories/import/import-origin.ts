@@ -6,6 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { resolve as absolute, join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
+import { importUrlOf } from "../../../schemas/repositories/import-url.ts";
 import {
   IMPORT_REDIRECTS_MAX,
   IMPORT_RETRY_PAUSES_MS,
@@ -23,10 +24,14 @@ const IMPORT_REFS_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface OriginParts {
   /**
-   * Resolves to all addresses of a host. Rejects if one of them is not allowed. The lookup counts for this
-   * account.
+   * Resolves to all IP addresses of a host. Rejects if one of them or the port is not allowed. The lookup counts for
+   * this account.
    */
-  resolve(host: string, signal: AbortSignal, account?: string): Promise<readonly string[]>;
+  resolve(
+    target: { host: string; port: number },
+    signal: AbortSignal,
+    account?: string,
+  ): Promise<readonly string[]>;
   /** All certificate authorities to trust, in PEM; defaults to the system's. */
   authorities?: string | undefined;
   /** The HTTP client that follows redirects in place of git, and that fetches large files. */
@@ -65,13 +70,16 @@ export async function openOrigin(
   { folder, url }: { folder: string; url: string },
   signal: AbortSignal,
 ): Promise<Origin> {
-  const ask = async (at: string) => {
+  const ask = async (at: URL) => {
     const git = await gitFor(parts, { folder, url: at }, signal);
-    return { git, url: at, ...(await git(["ls-remote", "--symref", "--", at])) };
+    // Git gets the address as the guard has read it, never the text of a client or of another server.
+    const { href } = at;
+    return { git, url: href, ...(await git(["ls-remote", "--symref", "--", href])) };
   };
-  const first = await ask(url);
+  const start = checkedStart(url);
+  const first = await ask(start);
   const isRedirected = first.code !== 0 && REDIRECTED.test(first.stderr);
-  const response = isRedirected ? await ask(await followRedirects(parts, url, signal)) : first;
+  const response = isRedirected ? await ask(await followRedirects(parts, start, signal)) : first;
   if (response.code !== 0) throw originFault(response.stderr, response.url);
   return { url: response.url, git: response.git, ...readRefs(response.stdout) };
 }
@@ -81,7 +89,7 @@ const REDIRECTED = /returned error: 30[12378]\b/;
 /** Returns a function that runs git commands against the origin. It repeats a command after a 5xx response. */
 async function gitFor(
   parts: OriginParts,
-  { folder, url }: { folder: string; url: string },
+  { folder, url }: { folder: string; url: URL },
   signal: AbortSignal,
 ): Promise<OriginGit> {
   const config = await settingsFor(parts, { folder, url }, signal);
@@ -103,27 +111,35 @@ async function gitFor(
 
 const SERVER_ERROR = /returned error: 5\d\d\b|\bHTTP 5\d\d\b/;
 
-/**
- * Resolves the host and checks its address. Returns settings that make git connect to exactly this address, because a
- * second look-up may give another one.
- */
+/** Resolves the host, checks its address, and returns settings that make git connect to exactly this address. */
 async function settingsFor(
   { resolve, authorities }: OriginParts,
-  { folder, url: text }: { folder: string; url: string },
+  { folder, url }: { folder: string; url: URL },
   signal: AbortSignal,
 ) {
-  const url = new URL(text);
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const [address] = await resolve(host, signal);
+  const port = Number(url.port || 443);
+  const [address] = await resolve({ host, port }, signal);
   if (address === undefined) throw new ActorError("name_not_resolved", `Cannot find "${host}"`);
-  const shown = isIPv6(address) ? `[${address}]` : address;
   const trusted = absolute(join(folder, "authorities.pem"));
   if (authorities !== undefined) await writeFile(trusted, authorities);
   return {
     ...SETTINGS,
-    "http.curloptResolve": `${url.hostname}:${url.port || 443}:${shown}`,
+    ...pinTo(address, { host: url.hostname, port }),
     ...(authorities !== undefined && { "http.sslCAInfo": trusted }),
   };
+}
+
+/**
+ * Returns settings that make git connect to this address, because a second look-up may give another one. `host` is in
+ * the form of `URL.hostname`. The second pin holds for every host at this port, so it does not depend on how git reads
+ * the host. curl has it since 7.64; older versions have the first pin.
+ */
+export function pinTo(address: string, { host, port }: { host: string; port: number }) {
+  const to = `${port}:${isIPv6(address) ? `[${address}]` : address}`;
+  // curl refuses a pin of an IPv6 address, which needs none.
+  const ofHost = host.startsWith("[") ? [] : [`${host}:${to}`];
+  return { "http.curloptResolve": [...ofHost, `*:${to}`] };
 }
 
 const FIRST_REQUEST = "/info/refs?service=git-upload-pack";
@@ -131,9 +147,9 @@ const FIRST_REQUEST = "/info/refs?service=git-upload-pack";
 /** Follows the redirects of git's first request, as git does by default. The egress guard checks each address. */
 async function followRedirects(
   { fetch }: OriginParts,
-  url: string,
+  { href: url }: URL,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<URL> {
   let at = `${url.replace(/\/+$/, "")}${FIRST_REQUEST}`;
   for (let redirects = 0; redirects <= IMPORT_REDIRECTS_MAX; redirects++) {
     const { status, headers, body } = await fetch(at, {
@@ -153,23 +169,36 @@ async function followRedirects(
   );
 }
 
+/** Parses the address of an import. The request was checked too, but an older version may have accepted more. */
+function checkedStart(text: string): URL {
+  const url = importUrlOf(text);
+  if (url !== undefined) return url;
+  throw new ActorError("address_refused", `Cannot import from "${shown(text)}": ${FOLLOWED}`);
+}
+
 function checkedTarget(location: string, from: string): string {
   const target = URL.parse(location, from);
-  const isOpen = target?.protocol === "https:" && target.username === "" && target.password === "";
-  if (isOpen && target.href.length <= IMPORT_URL_CHARS_MAX) return target.href;
-  const shown = location.replace(/\/\/[^/@]*@/, "//…@").slice(0, 300);
+  if (target !== null) target.hash = "";
+  const url = target === null ? undefined : importUrlOf(target.href);
+  if (url !== undefined && url.href.length <= IMPORT_URL_CHARS_MAX) return url.href;
   throw new ActorError(
     "address_refused",
-    `Cannot import: a redirect leads to "${shown}", and only https addresses without user and password are followed`,
+    `Cannot import: a redirect leads to "${shown(location)}", and ${FOLLOWED}`,
   );
 }
+
+const FOLLOWED =
+  "only https addresses are followed that have a plain host, without user and password";
+
+/** Returns an address for an error, without its user and password. */
+const shown = (address: string) => address.replace(/\/\/[^/]*@/, "//…@").slice(0, 300);
 
 /**
  * Returns the repository's address: removes the path that git's first request appends. If a redirect dropped this
  * path, its target is not a repository.
  */
-function baseOf(at: string): string {
-  if (at.endsWith(FIRST_REQUEST)) return at.slice(0, -FIRST_REQUEST.length);
+function baseOf(at: string): URL {
+  if (at.endsWith(FIRST_REQUEST)) return new URL(at.slice(0, -FIRST_REQUEST.length));
   throw new ActorError(
     "upstream_unavailable",
     `Cannot import: a redirect leads to "${at.slice(0, 300)}", which is no address of a repository`,

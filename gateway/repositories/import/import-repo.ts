@@ -241,7 +241,7 @@ function requestsFor(
   { resolve, fetch }: OriginParts,
 ): Pick<OriginParts, "resolve" | "fetch"> {
   return {
-    resolve: (host, signal) => resolve(host, signal, accountId),
+    resolve: (target, signal) => resolve(target, signal, accountId),
     fetch: (url, options) => fetch(url, { ...options, lookupOwner: accountId }),
   };
 }

@@ -21,13 +21,16 @@ export const GIT_PROCESS_FILE_BYTES_MAX = 2 * REPO_BYTES_SETTING_MAX;
 /** Default limit for the output of `runGit`, which is buffered. REFS_MAX refs with the longest names fit. */
 const GIT_STDOUT_BYTES_MAX = 16 * 1024 * 1024;
 
+/** Settings of git. A setting with several values has a list. */
+type GitConfig = Readonly<Record<string, string | readonly string[]>>;
+
 export interface GitOptions {
   /**
    * The folder in which git runs. Other paths are relative to this folder, so that it can be renamed while git runs.
    */
   cwd: string;
   environment?: Readonly<Record<string, string>>;
-  config?: Readonly<Record<string, string>>;
+  config?: GitConfig;
   signal: AbortSignal;
   /** Time limit of the process. */
   msMax?: number;
@@ -239,8 +242,10 @@ export async function drained(stream: Writable, signal?: AbortSignal): Promise<v
   }
 }
 
-function configEnvironment(config: Readonly<Record<string, string>>): Record<string, string> {
-  const entries = Object.entries(config);
+function configEnvironment(config: GitConfig): Record<string, string> {
+  const entries = Object.entries(config).flatMap(([key, values]) =>
+    [values].flat().map((value) => [key, value] as const),
+  );
   const variables = entries.flatMap(([key, value], index) => [
     [`GIT_CONFIG_KEY_${index}`, key],
     [`GIT_CONFIG_VALUE_${index}`, value],

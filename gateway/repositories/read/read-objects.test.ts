@@ -1,4 +1,4 @@
-import { rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { until } from "../../../scripts/testing/until.ts";
@@ -24,22 +24,22 @@ describe("reading objects", function () {
     clock.now = 1_000_000;
     readers = new ObjectReaders(gateway.service.parts.cache, {
       now: () => clock.now,
-      readersMax: 2,
+      readersMax: 4,
     });
   });
   afterEach(() => readers.close());
 
   /** Creates a repository with one file. `open` reads its current manifest. */
-  async function pushed(content = "content") {
-    const repo = await world.repo();
+  async function pushed(content = "content", accountId = ACCOUNT) {
+    const repo = await world.repo({}, accountId);
     const work = await world.checkout();
     const commit = await work.commit(content);
     const push = () => work.git("push", "-q", gateway.remote(repo), "main");
     await push();
-    const address = { accountId: ACCOUNT, namespace: "tests", name: repo.name };
+    const address = { accountId, namespace: "tests", name: repo.name };
     const open = async (): Promise<OpenedRepo> => ({
       id: repo.id,
-      accountId: ACCOUNT,
+      accountId,
       address,
       manifest: await gateway.service.parts.manifests.read(repo.id, address, signal),
     });
@@ -120,16 +120,62 @@ describe("reading objects", function () {
   });
 
   it("limits its processes: ends the least recently used one to make room, and never one in use", async () => {
-    const [one, two, three] = await Promise.all([pushed(), pushed(), pushed()]);
-    const opened = await Promise.all([one.open(), two.open(), three.open()]);
-    const [first, second, third] = opened as [OpenedRepo, OpenedRepo, OpenedRepo];
-    for (const repo of opened) await read(repo, "HEAD");
-    expect(readers.size).to.equal(2);
-    using _one = await readers.view(first, signal);
-    using _two = await readers.view(second, signal);
-    const refused = await read(third, "HEAD").catch((error: unknown) => error);
+    // Each repository has an account of its own.
+    const accounts = Array.from({ length: 5 }, (_, number) => `${number}`.repeat(32));
+    const pushes = await Promise.all(accounts.map((account) => pushed("content", account)));
+    const opened = await Promise.all(pushes.map(({ open }) => open()));
+    const last = opened.pop() as OpenedRepo;
+    for (const repo of [...opened, last]) await read(repo, "HEAD");
+    expect(readers.size).to.equal(4);
+    using held = new DisposableStack();
+    for (const repo of opened) held.use(await readers.view(repo, signal));
+    const refused = await read(last, "HEAD").catch((error: unknown) => error);
     expect(refused).to.include({ code: "busy" });
-    expect(await read(first, `${one.commit}:file.txt`)).to.equal("content");
+    const [first] = opened as [OpenedRepo];
+    expect(await read(first, `${pushes[0]?.commit}:file.txt`)).to.equal("content");
+  });
+
+  it("gives one account at most half of the processes, so that others can read", async () => {
+    const pushes = await Promise.all([pushed(), pushed(), pushed()]);
+    const opened = await Promise.all(pushes.map(({ open }) => open()));
+    const [first, second, third] = opened as [OpenedRepo, OpenedRepo, OpenedRepo];
+    const other = await pushed("content", "b".repeat(32));
+    for (const repo of [first, second, third]) await read(repo, "HEAD");
+    // The third one has ended the first one, which was not in use.
+    expect(readers.size).to.equal(2);
+    using _two = await readers.view(second, signal);
+    using _three = await readers.view(third, signal);
+    const refused = await read(first, "HEAD").catch((error: unknown) => error);
+    expect(refused).to.include({ code: "busy" });
+    expect(String(refused)).to.contain("of this account");
+    expect(await read(await other.open(), `${other.commit}:file.txt`)).to.equal("content");
+  });
+
+  it("fails at once after a response that it does not know, and repeats the other requests", async () => {
+    const { open, commit } = await pushed();
+    const repo = await open();
+    using view = await readers.view(repo, signal);
+    const programs = await mkdtemp(join(world.folder, "programs-"));
+    await writeFile(join(programs, "git"), '#!/bin/sh\necho "neither of these"\nexec cat >&2\n', {
+      mode: 0o755,
+    });
+    const path = process.env.PATH;
+    process.env.PATH = `${programs}:${path}`;
+    let reading: ReadProcess;
+    try {
+      reading = new ReadProcess(view);
+    } finally {
+      process.env.PATH = path;
+    }
+    const asked = [reading.read(commit), reading.read(commit)].map((answer) =>
+      answer.catch((error: unknown) => error),
+    );
+    expect(String(await asked[0])).to.equal(
+      'Error: Cannot read object: git gave the unknown response "neither of these"',
+    );
+    expect(reading.ended).to.equal(true);
+    expect(await asked[1]).to.be.instanceOf(ReadProcessGone);
+    await reading.exit;
   });
 
   it("ends processes that are idle or old", async () => {
@@ -155,16 +201,16 @@ describe("reading objects", function () {
     const { open, commit } = await pushed();
     const repo = await open();
     using view = await readers.view(repo, signal);
-    const process = new ReadProcess(view);
-    expect((await process.read(commit))?.type).to.equal("commit");
+    const reading = new ReadProcess(view);
+    expect((await reading.read(commit))?.type).to.equal("commit");
     // Some of the first requests may get a response before the process ends, but the last one does not.
     const asked = Array.from({ length: READS_WAITING_MAX }, () =>
-      process.read(commit).catch((error: unknown) => error),
+      reading.read(commit).catch((error: unknown) => error),
     );
-    process.close();
+    reading.close();
     expect(await asked.at(-1)).to.be.instanceOf(ReadProcessGone);
-    await until("it has ended", () => process.ended);
-    expect(await process.read(commit).catch((error: unknown) => error)).to.be.instanceOf(
+    await until("it has ended", () => reading.ended);
+    expect(await reading.read(commit).catch((error: unknown) => error)).to.be.instanceOf(
       ReadProcessGone,
     );
     expect(await read(repo, `${commit}:file.txt`)).to.equal("content");

@@ -11,7 +11,9 @@ import type { OpenedRepo } from "../opened-repo.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
 
 /** Repositories of one gateway that have a process for reads at the same time. Each process takes 14 MB. */
-const READERS_MAX = 32;
+export const READERS_MAX = 32;
+/** One account's share of these repositories. Without it, slow reads of one account would refuse all other accounts. */
+export const READERS_ACCOUNT_SHARE = 0.5;
 /** A process ends after this time without a request. */
 export const READER_IDLE_MS = 60_000;
 /**
@@ -35,6 +37,7 @@ export interface ObjectReader {
 export type HeldView = Pick<RepoView, "cwd" | "environment" | "isIntact"> & Disposable;
 
 interface Opened {
+  accountId: string;
   process: ReadProcess;
   view: RepoView;
   generation: number;
@@ -208,12 +211,13 @@ export class ObjectReaders {
     }
     if (known) this.#close(repo.id, known);
     try {
-      this.#makeRoom();
+      this.#makeRoom(repo.accountId);
     } catch (error) {
       await view[Symbol.asyncDispose]();
       throw error;
     }
     const opened: Opened = {
+      accountId: repo.accountId,
       view,
       process: new ReadProcess(view),
       generation: manifest.generation,
@@ -227,14 +231,31 @@ export class ObjectReaders {
     return opened;
   }
 
-  #makeRoom(): void {
-    for (const [id, opened] of this.#opened) {
-      if (this.#opened.size < this.#readersMax) return;
-      if (isFree(opened)) this.#close(id, opened);
+  /** Makes room for one more process of the account. Refuses with `busy` if that is not possible. */
+  #makeRoom(accountId: string): void {
+    const perAccount = Math.max(1, Math.floor(this.#readersMax * READERS_ACCOUNT_SHARE));
+    if (!this.#closeUnused(perAccount, (opened) => opened.accountId === accountId)) {
+      throw busy("too many repositories of this account are in use");
     }
-    if (this.#opened.size < this.#readersMax) return;
-    const text = "Cannot read: too many repositories are in use; try again";
-    throw new ActorError("busy", text, { retryAfterS: 1 });
+    if (!this.#closeUnused(this.#readersMax, () => true)) {
+      throw busy("too many repositories are in use");
+    }
+  }
+
+  /**
+   * Closes unused processes among the selected ones, the least recently used first, until fewer than `max` are left.
+   * Returns whether fewer are left.
+   */
+  #closeUnused(max: number, isSelected: (opened: Opened) => boolean): boolean {
+    const selected = [...this.#opened].filter(([, opened]) => isSelected(opened));
+    let left = selected.length;
+    for (const [id, opened] of selected) {
+      if (left < max) break;
+      if (!isFree(opened)) continue;
+      this.#close(id, opened);
+      left -= 1;
+    }
+    return left < max;
   }
 
   #close(id: string, opened: Opened): void {
@@ -250,6 +271,10 @@ function serves({ process, generation, packs }: Opened, manifest: Manifest): boo
   if (process.ended || generation !== manifest.generation) return false;
   for (const sha256 of manifest.packs.keys()) if (!packs.has(sha256)) return false;
   return true;
+}
+
+function busy(reason: string): ActorError {
+  return new ActorError("busy", `Cannot read: ${reason}; try again`, { retryAfterS: 1 });
 }
 
 const isFree = ({ process, holders }: Opened) => process.idle && holders === 0;

@@ -28,6 +28,8 @@ interface Question {
 }
 
 const NEWLINE = 0x0a;
+/** Characters of an unknown response that an error shows. */
+const SHOWN_CHARS_MAX = 200;
 /**
  * The words that git prints after a name that does not exist. `dangling` and similar words need an option that is not
  * given.
@@ -43,6 +45,8 @@ export class ReadProcess {
   /** Bytes needed before the next object can be parsed. */
   #needed = 1;
   #late: NodeJS.Timeout | undefined;
+  /** True after a response that cannot be parsed. Nothing shows where the next response begins. */
+  #isBroken = false;
   #ended = false;
 
   constructor(view: Pick<RepoView, "cwd" | "environment">) {
@@ -55,7 +59,7 @@ export class ReadProcess {
   }
 
   get ended(): boolean {
-    return this.#ended;
+    return this.#ended || this.#isBroken;
   }
 
   get idle(): boolean {
@@ -81,7 +85,7 @@ export class ReadProcess {
   }
 
   #ask(command: Question["command"], name: string): Promise<ObjectHead | undefined> {
-    if (this.#ended) return Promise.reject(processGone());
+    if (this.ended) return Promise.reject(processGone());
     if (this.#waiting.length >= READS_WAITING_MAX) {
       const text = "Cannot read object: too many reads of this repository wait";
       return Promise.reject(new ActorError("busy", text, { retryAfterS: 1 }));
@@ -103,6 +107,7 @@ export class ReadProcess {
   }
 
   #take(chunk: Buffer): void {
+    if (this.#isBroken) return;
     this.#chunks.push(chunk);
     this.#bytes += chunk.length;
     if (this.#bytes < this.#needed) return;
@@ -112,6 +117,10 @@ export class ReadProcess {
       const [question] = this.#waiting;
       const answer = question && answerIn(buffer, question);
       if (!answer) break;
+      if ("unknown" in answer) {
+        this.#break(answer.unknown);
+        return;
+      }
       if ("needed" in answer) {
         this.#needed = answer.needed;
         break;
@@ -123,6 +132,20 @@ export class ReadProcess {
     }
     this.#chunks = buffer.length === 0 ? [] : [buffer];
     this.#bytes = buffer.length;
+  }
+
+  /**
+   * Ends the process after a response that cannot be parsed. Only the request of this response fails, because another
+   * process would answer it in the same way. The others are repeated.
+   */
+  #break(line: string): void {
+    this.#isBroken = true;
+    clearTimeout(this.#late);
+    const shown = JSON.stringify(line.slice(0, SHOWN_CHARS_MAX));
+    this.#waiting
+      .shift()
+      ?.reject(new Error(`Cannot read object: git gave the unknown response ${shown}`));
+    this.close();
   }
 
   #end(stderr: string): void {
@@ -142,22 +165,34 @@ export class ReadProcess {
 export class ReadProcessGone extends Error {}
 const processGone = () => new ReadProcessGone("Cannot read object: git stopped unexpectedly");
 
-type Answer = { found: ObjectHead | ReadObject | undefined; length: number } | { needed: number };
+type Answer =
+  | { found: ObjectHead | ReadObject | undefined; length: number }
+  /** The number of bytes of the whole response. */
+  | { needed: number }
+  /** A complete line that is no response of a version that this code knows. */
+  | { unknown: string };
 
 /** Parses the first response in the buffer. Returns undefined if a line is not complete yet. */
-function answerIn(buffer: Buffer, { name, command }: Question): Answer | undefined {
+export function answerIn(
+  buffer: Buffer,
+  { name, command }: Pick<Question, "name" | "command">,
+): Answer | undefined {
   if (buffer.length === 0) return undefined;
-  // A name may contain any character but NUL. Git repeats the name of a missing object unchanged.
-  if (buffer.subarray(0, name.length).equals(name)) {
-    const rest = buffer.subarray(name.length);
-    const nothing = NOTHING.find((text) => rest.subarray(0, text.length).equals(text));
-    if (nothing) return { found: undefined, length: name.length + nothing.length };
+  // A name may contain any character but NUL, also newlines. Git repeats the name of a missing object unchanged.
+  const nothing = NOTHING.map((text) => Buffer.concat([name, text])).find((line) => {
+    const length = Math.min(line.length, buffer.length);
+    return buffer.subarray(0, length).equals(line.subarray(0, length));
+  });
+  if (nothing) {
+    if (buffer.length < nothing.length) return undefined;
+    return { found: undefined, length: nothing.length };
   }
   const end = buffer.indexOf(NEWLINE);
   if (end < 0) return undefined;
   const line = buffer.toString("latin1", 0, end);
-  const [, id, type, size] = /^([0-9a-f]{40}) (\w+) (\d+)$/.exec(line) ?? [];
-  if (id === undefined || type === undefined) return undefined;
+  if (SUBMODULE.test(line)) return { found: undefined, length: end + 1 };
+  const [, id, type, size] = /^([0-9a-f]{40}) (commit|tree|blob|tag) (\d+)$/.exec(line) ?? [];
+  if (id === undefined || type === undefined) return { unknown: line };
   const bytes = Number(size);
   if (command === "info") return { found: { id, type, bytes }, length: end + 1 };
   const length = end + 1 + bytes + 1;
@@ -166,3 +201,9 @@ function answerIn(buffer: Buffer, { name, command }: Question): Answer | undefin
   const content = Buffer.from(buffer.subarray(end + 1, end + 1 + bytes));
   return { found: { id, type, bytes, content }, length };
 }
+
+/**
+ * The response for the path of a submodule, since git 2.51. Older versions print that the path is missing. The id is
+ * that of the submodule's commit.
+ */
+const SUBMODULE = /^[0-9a-f]{40,64} submodule$/;

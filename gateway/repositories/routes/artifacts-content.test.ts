@@ -255,6 +255,30 @@ describe("routes of repository content", function () {
     expect((await ask("/file?ref=main&path=README.md")).status).to.equal(200);
   });
 
+  it("getFile() finds no file at the path of a submodule, and the directory shows its commit", async () => {
+    const { result } = await world.post("/content/repos", { name: "with-submodule" });
+    const place = await world.checkout();
+    const hash = "1".repeat(40);
+    await place.git("update-index", "--add", "--cacheinfo", `160000,${hash},lib/sub`);
+    await place.commit("beside it", "lib/file");
+    await place.git("push", "-q", world.remote(result), "main");
+    const read = (path: string) => world.ask(`/content/repos/with-submodule${path}`);
+    for (const path of ["lib/sub", "lib/sub/x"]) {
+      for (const answer of [
+        await read(`/file?ref=main&path=${path}`),
+        await read(`/raw/main/${path}`),
+      ]) {
+        expect([answer.status, answer.errors], path).to.deep.equal([
+          404,
+          [{ code: 10200, message: "File not found" }],
+        ]);
+      }
+    }
+    const tree = await read(`/tree/${await place.git("rev-parse", "main:lib")}`);
+    expect(tree.result).to.deep.include({ name: "sub", mode: "160000", hash, type: "gitlink" });
+    expect((await read("/raw/main/lib/file")).text).to.equal("beside it");
+  });
+
   it("getFile() returns the requested range", async () => {
     const path = "/file?ref=main&path=README.md";
     const part = async (range: string, headers = {}) => {

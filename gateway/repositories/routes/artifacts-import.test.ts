@@ -9,13 +9,13 @@ import { expect } from "chai";
 import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
 import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
-import { createResolver } from "../../../actors/egress/resolver.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { RowNames } from "../../../actors/runtime/commit/stored-subjects.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
+import { IMPORT_URL_RULE } from "../../../schemas/repositories/import-url.ts";
 import { IMPORT_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
@@ -83,8 +83,9 @@ describe("imports", function () {
     origin = `https://localhost:${address.port}`;
     const policy = createAddressPolicy({ allow: ["127.0.0.0/8"] });
     const lookup = async (name: string) => (name === "localhost" ? ["127.0.0.1"] : ["10.0.0.1"]);
-    const resolve = createResolver({ policy, lookup });
     const guard = createEgressGuard({ policy, lookup });
+    const resolve: ImportParts["resolve"] = (target, signal, owner) =>
+      guard.check(target, { signal, owner });
     const agents = new EgressAgents({ guard, ca: certificate.cert });
     const fetch: ImportFetch = (url, options) => egressFetch(url, { agents, ...options });
     importing = { ...world.git.parts, resolve, authorities, fetch };
@@ -510,6 +511,7 @@ describe("imports", function () {
       "--upload-pack=id",
       "https://user:secret@example.com/x.git",
       "https://example.com/a b",
+      "https://public.example\\@127.0.0.1/x.git",
       "https://",
       "",
       7,
@@ -520,6 +522,7 @@ describe("imports", function () {
         10104,
         { pointer: "/url" },
       ]);
+      if (typeof url === "string") expect(errors[0]?.message).to.contain(`url ${IMPORT_URL_RULE}`);
     }
     const taken = await start("all", { url: `${origin}/repo.git` });
     expect([taken.status, taken.errors[0]?.code]).to.deep.equal([409, 10201]);

@@ -155,10 +155,13 @@ export class GitWorld {
     await this.actors.send(packSweep, PACK_SWEEP, "begin", {});
   }
 
-  async repo(settings: Partial<Zod<typeof RepoSettings>> = {}): Promise<TestRepo> {
+  async repo(
+    settings: Partial<Zod<typeof RepoSettings>> = {},
+    accountId = ACCOUNT,
+  ): Promise<TestRepo> {
     const id = newRepoId();
     const name = `r${id}`;
-    const address = { accountId: ACCOUNT, namespace: "tests", name };
+    const address = { accountId, namespace: "tests", name };
     const whole = {
       description: null,
       defaultBranch: "main",
@@ -176,8 +179,8 @@ export class GitWorld {
       updatedAt: 0,
       lastPushAt: null,
     };
-    const key = namespaceKey(ACCOUNT, "tests");
-    await this.actors.call(namespace, key, "claim", { accountId: ACCOUNT, name: "tests", listing });
+    const key = namespaceKey(accountId, "tests");
+    await this.actors.call(namespace, key, "claim", { accountId, name: "tests", listing });
     const { secret, secretHash } = newRepoToken();
     await this.actors.call(repo, id, "create", {
       ...address,
@@ -186,7 +189,7 @@ export class GitWorld {
       status: "ready",
       token: { secretHash, scope: "write", ttlS: 3_600 },
     });
-    return { id, name, token: secret, path: `/git/${ACCOUNT}/tests/${name}.git` };
+    return { id, name, token: secret, path: `/git/${accountId}/tests/${name}.git` };
   }
 
   async token({ id }: TestRepo, scope: RepoTokenScope, ttlS = 3_600): Promise<string> {

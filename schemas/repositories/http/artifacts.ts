@@ -3,6 +3,7 @@ import { z } from "zod";
 import { AccountPath } from "../../account/http/accounts.ts";
 import { BranchName, NamespaceName, ObjectId, ProtectedRef, RepoName } from "../git-names.ts";
 import { fileTooLarge } from "../git-sizes.ts";
+import { IMPORT_URL_RULE, importUrlOf } from "../import-url.ts";
 import {
   COMMIT_AUTHOR_CHARS_MAX,
   COMMIT_CHANGES_MAX,
@@ -214,10 +215,11 @@ export type ForkRepo = z.output<typeof ForkRepo>;
 const TTL_TEXT = `ttl must be between ${REPO_TOKEN_TTL_S_MIN} and ${REPO_TOKEN_TTL_S_MAX} seconds`;
 export const ImportRepo = z
   .strictObject({
-    url: z.string().max(IMPORT_URL_CHARS_MAX).refine(isImportable, {
-      error:
-        'url must be an HTTPS git remote URL (e.g. "https://example.com/owner/repo.git"), without user and password',
-    }),
+    url: z
+      .string()
+      .max(IMPORT_URL_CHARS_MAX)
+      .refine((text) => importUrlOf(text) !== undefined, { error: `url ${IMPORT_URL_RULE}` })
+      .describe(`The address of a public repository. It ${IMPORT_URL_RULE}`),
     branch: BranchName.optional().describe(
       "Imports only this branch; without it, all branches and tags",
     ),
@@ -231,12 +233,6 @@ export const ImportRepo = z
   })
   .meta({ examples: [{ url: "https://example.com/owner/repo.git" }] });
 export type ImportRepo = z.output<typeof ImportRepo>;
-
-function isImportable(text: string): boolean {
-  const url = URL.parse(text);
-  const plain = /^https:\/\/[\x21-\x7e]+$/i.test(text);
-  return plain && url?.protocol === "https:" && url.username === "" && url.password === "";
-}
 
 export const MintRepoToken = z
   .strictObject({
