@@ -10,7 +10,7 @@ import { startCommand, startVariables } from "./testing/start-command.ts";
 import { until } from "./testing/until.ts";
 
 /**
- * Packages that an instance loads only when a request needs them: for browsers, bundles, AI models, Markdown and
+ * Packages that an instance loads only when a request needs them: for browsers, bundles, AI models, Markdown, OAuth and
  * traces.
  */
 const FOR_WORK = [
@@ -31,6 +31,9 @@ const FOR_WORK = [
   "croner",
   "@cantoo/pdf-lib",
   "@zxcvbn-ts/language-common",
+  "oidc-provider",
+  "koa",
+  "jose",
   "@opentelemetry/exporter-trace-otlp-http",
   "@opentelemetry/resources",
   "@opentelemetry/sdk-trace-node",

@@ -21,6 +21,7 @@ import {
   repoTokenId,
 } from "../../schemas/repositories/repo.ts";
 import { repoToken, repoTokenKey } from "../../schemas/repositories/repo-token.ts";
+import { claimName, releaseClaim, removeNamed } from "./claim-name.ts";
 import type { GitParts } from "./git-parts.ts";
 import type { OpenedRepo } from "./opened-repo.ts";
 import { heldNow, type KeptPack } from "./packs/pack-store.ts";
@@ -187,12 +188,8 @@ export class Repositories {
   }
 
   /** Deletes a repository. A repetition succeeds. */
-  async delete({ accountId, namespace: space, name }: RepoAddress): Promise<{ id: string }> {
-    const key = namespaceKey(accountId, space);
-    const released = await this.parts.actors.call(namespace, key, "release", { name });
-    // The namespace also removes the repository, but later. The client's next request must not find it.
-    await this.parts.actors.call(repo, released.id, "remove", {});
-    return released;
+  delete(address: RepoAddress): Promise<{ id: string }> {
+    return removeNamed(this.parts.actors, address);
   }
 
   /** Returns a reader of the repository's present objects and refs. */
@@ -296,13 +293,12 @@ export class Repositories {
     const listing = { id, name, ...shown, source, status, ...times };
     const { secret, secretHash } = newRepoToken();
     const token = { secretHash, scope: "write" as const, ttlS: REPO_TOKEN_TTL_S };
-    const key = namespaceKey(accountId, space);
     if (!isListed) await actors.call(namespaceList, accountId, "announce", { name: space });
-    const claim = actors.call(namespace, key, "claim", { accountId, name: space, listing });
+    const claim = claimName(actors, address, listing);
     const [filled] = await Promise.all([
       content?.().catch((error: unknown) => {
         // Releases the claim immediately, so that the name is free before the claim expires.
-        void claim.then(() => actors.call(namespace, key, "release", { name })).catch(() => {});
+        void claim.then(() => releaseClaim(actors, address, id)).catch(() => {});
         throw error;
       }),
       claim,
@@ -324,9 +320,10 @@ export class Repositories {
     const announced = this.#announceToken(accountId, id, token);
     const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
       await Promise.allSettled([created, announced]);
-      // Releases the name and the token's record. If these messages are lost, the claim expires, and the token opens
-      // nothing.
-      void actors.call(namespace, key, "release", { name }).catch(() => {});
+      // The repository may exist nevertheless, and hold pushes of other clients. So it decides itself whether its name
+      // becomes free. If this message is lost, the claim expires.
+      void actors.send(repo, id, "creationFailed", address).catch(() => {});
+      // If this message is lost, the token opens nothing.
       const tokenKey = repoTokenKey(accountId, repoTokenId(secretHash));
       void actors.send(repoToken, tokenKey, "forget", {}).catch(() => {});
       throw error;

@@ -50,7 +50,6 @@ const ACTORS = [
   accountActor,
   apiTokenActor,
   gitStorageActor,
-  namespaceActor,
   namespaceListActor,
   packSweepActor,
   repoActor,
@@ -62,6 +61,8 @@ const ACTORS = [
 interface ArtifactsOptions {
   readersMax?: number | undefined;
   sizes?: Partial<GitSizes> | undefined;
+  /** The actor of namespaces, for example one that handles some messages late. */
+  namespaces?: typeof namespaceActor;
 }
 
 export class ArtifactsWorld {
@@ -77,8 +78,13 @@ export class ArtifactsWorld {
   document: Record<string, unknown> = {};
   readonly #stops: (() => Promise<unknown>)[] = [];
 
-  static async start({ readersMax, sizes }: ArtifactsOptions = {}): Promise<ArtifactsWorld> {
-    const world = await startWorld({ definitions: ACTORS, tasks: [gitUpkeep, repoImport] });
+  static async start({
+    readersMax,
+    sizes,
+    namespaces = namespaceActor,
+  }: ArtifactsOptions = {}): Promise<ArtifactsWorld> {
+    const definitions = [...ACTORS, namespaces];
+    const world = await startWorld({ definitions, tasks: [gitUpkeep, repoImport] });
     await world.host();
     const started = new ArtifactsWorld(
       world,
@@ -97,7 +103,7 @@ export class ArtifactsWorld {
     return `/accounts/${this.accountId}/artifacts/namespaces`;
   }
 
-  async #serve({ readersMax, sizes }: ArtifactsOptions): Promise<void> {
+  async #serve({ readersMax, sizes }: Omit<ArtifactsOptions, "namespaces">): Promise<void> {
     const actors = this.world.client;
     this.accountId = await openAccount(actors, "One");
     this.token = await giveToken(actors, this.accountId, ALL_PERMISSIONS);

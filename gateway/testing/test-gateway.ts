@@ -233,10 +233,12 @@ export async function giveToken(
   actors: ActorClient,
   accountId: string,
   permissions: readonly Permission[],
+  more: { userId?: string; expiresAt?: number } = {},
 ): Promise<string> {
   const { id, text, secretHash, lastFour } = newToken();
-  const entry = { id, name: "test", permissions, lastFour };
+  const entry = { id, name: "test", permissions, lastFour, ...more };
   await actors.call(account, accountId, "createToken", entry);
-  await actors.call(apiToken, id, "issue", { accountId, permissions, secretHash });
+  const { userId: _, ...times } = more;
+  await actors.call(apiToken, id, "issue", { accountId, permissions, secretHash, ...times });
   return text;
 }

@@ -32,12 +32,13 @@ export const Invitation = z.object({
 export type Invitation = z.infer<typeof Invitation>;
 
 /**
- * The caller who changes members: the permissions of the token, and the user if the token belongs to a person. A
- * caller cannot give a role with more permissions than the caller has, and cannot change a member who has such a
- * role.
+ * The caller who changes members: the permissions of the token, and the person. An API token stands for its owner,
+ * whom the account looks up by the token's id. A caller cannot give a role with more permissions than the caller has,
+ * and cannot change a member who has such a role.
  */
 export const MemberChanger = z.object({
   userId: Id.optional(),
+  tokenId: z.string().max(128).optional(),
   permissions: z.array(Permission).max(ALL_PERMISSIONS.length),
 });
 export type MemberChanger = z.infer<typeof MemberChanger>;
@@ -54,8 +55,13 @@ export const TokenEntry = z.object({
   expiresAt: EpochMs.optional(),
   grantId: GrantId,
   isDisabled: z.boolean().optional(),
-  /** The owner of the token: the person who created it, directly or with another token. */
+  /**
+   * The owner of the token: the person who created it, directly or with another token. Tokens of the first release
+   * have none.
+   */
   userId: Id.optional(),
+  /** Number of changes of the token that this entry shows. */
+  changes: z.int().min(0).optional(),
   /** Time of the last use, with a precision of TOKEN_USED_EVERY_MS. */
   lastUsedAt: EpochMs.optional(),
 });
@@ -142,10 +148,13 @@ export const account = defineContract({
     getToken: { input: z.object({ id: Id }), reply: TokenEntry },
     /**
      * Replaces all fields of a token, except the times of its creation and last use, its owner, and the grant from
-     * which it comes.
+     * which it comes. With `only`, it replaces that field alone. Changes nothing if the entry shows more `changes`
+     * already: requests that change a token at the same time may arrive here in another order.
      */
     changeToken: {
-      input: TokenEntry.omit({ createdAt: true, grantId: true, userId: true, lastUsedAt: true }),
+      input: TokenEntry.omit({
+        ...{ createdAt: true, grantId: true, userId: true, lastUsedAt: true },
+      }).extend({ only: z.literal("lastFour").optional() }),
       reply: TokenEntry,
     },
     /** Sent by the token's own actor, which reports a use at most once in TOKEN_USED_EVERY_MS. */

@@ -59,14 +59,15 @@ export const apiToken = defineContract({
     used: { input: z.object({}) },
     /**
      * Replaces `opens`, the secret, or both of an issued token. A new `opens` replaces all its fields: an absent time
-     * or `isDisabled` is removed.
+     * or `isDisabled` is removed. Replies with the number of changes of `opens` so far; a host of an earlier version
+     * does not count them.
      */
     change: {
       input: z.object({
         opens: Opens.optional(),
         secretHash: Sha256.optional(),
       }),
-      reply: z.object({}),
+      reply: z.object({ changes: z.int().min(0).optional() }),
     },
     /** Revokes the token permanently: its id is never issued again. */
     revoke: { input: z.object({}), reply: z.object({}) },

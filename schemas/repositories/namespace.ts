@@ -52,13 +52,29 @@ export const namespace = defineContract({
 
     /**
      * Reserves a name for a new repository, and makes the namespace if it does not exist. Refuses a taken name with
-     * `conflict`. The claim expires if the repository is never created.
+     * `conflict`, even if its claim has expired: only the repository knows whether it was created (`refuseCreation`).
      */
     claim: { input: Named.extend({ listing: RepoListing }), reply: Nothing },
-    /** Refuses with `not_found` if no repository has the name. */
-    find: { input: z.object({ name: RepoName }), reply: z.object({ id: RepoId }) },
-    /** Frees the name and removes its repository. A repetition changes nothing. */
-    release: { input: z.object({ name: RepoName }), reply: z.object({ id: RepoId }) },
+    /**
+     * Refuses with `not_found` if no repository has the name. With `orRemoved`, also finds the repository that had the
+     * name last.
+     */
+    find: {
+      input: z.object({ name: RepoName, orRemoved: z.boolean().optional() }),
+      reply: z.object({
+        id: RepoId,
+        /** True if the repository was claimed long ago and has not yet reported that it exists. */
+        claimExpired: z.boolean().optional(),
+      }),
+    },
+    /**
+     * Frees the name and removes its repository. With `id`, does so only if this repository has the name. A repetition
+     * changes nothing. Gateways of older versions send no `id`.
+     */
+    release: {
+      input: z.object({ name: RepoName, id: RepoId.optional() }),
+      reply: z.object({ id: RepoId }),
+    },
     list: {
       input: z.object({
         limit: z.int().min(1).max(REPO_LIST_MAX),

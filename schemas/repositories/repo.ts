@@ -26,6 +26,7 @@ import {
   TREE_DEPTH_MAX,
 } from "./limits.ts";
 import { RepoAddress } from "./repo-address.ts";
+import { repoRemovalMessages } from "./repo-removal.ts";
 
 const Nothing = z.object({});
 const Version = z.int().min(0);
@@ -217,13 +218,7 @@ export const repo = defineContract({
       input: z.object({ status: RepoStatus, failure: z.string().nullable() }),
       reply: RepoEntry,
     },
-    /**
-     * Removes the repository. Its rows are deleted soon after, its packs by a later sweep. A repetition changes
-     * nothing.
-     */
-    remove: { input: Nothing, reply: Nothing },
-    /** The namespace reports that it has released the repository's name. The repository is then removed. */
-    nameReleased: { input: Nothing },
+    ...repoRemovalMessages,
 
     /**
      * Lists changes of refs and packs since `after`; `{ version: 0, row: -1 }` starts from the beginning. The caller

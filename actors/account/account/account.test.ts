@@ -93,6 +93,26 @@ describe("account", () => {
     expect(run("tokenUsed", removed, { id, at: NOON + 1 }).changed).to.equal(false);
   });
 
+  it("changeToken() ignores a change that a later one has overtaken", () => {
+    const made = run("createToken", opened, token(1)).state;
+    const later = { ...token(1), name: "later", changes: 2 };
+    const { state } = run("changeToken", made, later);
+    const overtaken = run("changeToken", state, { ...token(1), isDisabled: true, changes: 1 });
+    expect(overtaken.changed).to.equal(false);
+    expect(overtaken.reply).to.include({ name: "later" });
+    expect(run("changeToken", state, { ...later, name: "same" }).reply.name).to.equal("same");
+    // Gateways of an earlier version do not count the changes.
+    expect(run("changeToken", state, token(1)).reply.name).to.equal("t");
+  });
+
+  it("changeToken() of one field keeps the others as they are now", () => {
+    const made = run("createToken", opened, token(1)).state;
+    const { state } = run("changeToken", made, { ...token(1), isDisabled: true, changes: 1 });
+    const rolled = { ...token(1), lastFour: "wxyz", only: "lastFour" as const };
+    const { reply } = run("changeToken", state, rolled);
+    expect(reply).to.include({ lastFour: "wxyz", isDisabled: true, changes: 1 });
+  });
+
   it("admitRendering() admits below the limit and refuses at it until UTC midnight", () => {
     const below = run("browserUsed", opened, { ms: 599_999, taskId: "a" }).state;
     expect(run("admitRendering", below, { limitMs: 600_000 })).to.deep.include({

@@ -28,7 +28,7 @@ export const USAGE_TASKS_REMEMBERED_MAX = 128;
  *
  * State: `{ createdAt, name, members: [{ userId, email, roles }], invitations: [{ id, email, roles, invitedAt,
  * expiresAt, secretHash }], tokens: [{ id, name, permissions, lastFour, createdAt, notBeforeAt?, expiresAt?,
- * grantId?, isDisabled?, userId?, lastUsedAt? }], usage: [{ date, ms, tasks }], countedTasks: [task id] }`;
+ * grantId?, isDisabled?, userId?, lastUsedAt?, changes? }], usage: [{ date, ms, tasks }], countedTasks: [task id] }`;
  * `createdAt` 0 is not opened; members of the first release have a `role` in place of `roles`; invitations that expired go with the next
  * that is made; usage of the last 32 days; the last 128 tasks that were counted
  */
@@ -119,8 +119,14 @@ export const accountActor = defineActor(account, {
       return { state, reply: tokenOf(state, id) };
     },
 
-    changeToken(state, input) {
-      const { createdAt, grantId, userId, lastUsedAt } = tokenOf(state, input.id);
+    changeToken(state, { only, ...input }) {
+      const known = tokenOf(state, input.id);
+      if (only !== undefined) {
+        const token = { ...known, [only]: input[only] };
+        return { state: withToken(state, token), reply: token };
+      }
+      const { createdAt, grantId, userId, lastUsedAt, changes = 0 } = known;
+      if (input.changes !== undefined && input.changes < changes) return { state, reply: known };
       const token = {
         ...input,
         createdAt,

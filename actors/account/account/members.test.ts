@@ -105,6 +105,24 @@ describe("members of an account", () => {
     expect(gone.code).to.equal("forbidden");
   });
 
+  it("an API token changes what its owner may change, and nothing once they are no member", () => {
+    const owned = { id: id(20), name: "t", permissions: ALL_PERMISSIONS, lastFour: "abcd" };
+    const two = joined(opened, 2, ["Administrator"]);
+    const { state } = run("createToken", two, { ...owned, userId: id(2) });
+    const by = { ...all, tokenId: id(20) };
+    for (const call of [
+      () => run("setRoles", state, { id: id(2), roles: ["Super Administrator"], by }),
+      () => run("invite", state, { ...invitation(3, ["Super Administrator"]), by }),
+      () => run("removeMember", state, { id: id(1), by }),
+    ]) {
+      expect(refusal(call).message).to.contain("only a Super Administrator");
+    }
+    expect(run("invite", state, { ...invitation(3, ["Member"]), by }).changed).to.equal(true);
+    const left = run("removeMember", state, { id: id(2), by: all }).state;
+    const refused = refusal(() => run("invite", left, { ...invitation(3, ["Member"]), by }));
+    expect(refused.message).to.contain("the user is not a member");
+  });
+
   it("a former administrator changes nothing, even with a request sent before they lost the role", () => {
     const state = joined(joined(opened, 2, ["OAuth Client Write"]), 3, ["Member"]);
     const by = { ...all, userId: id(2) };

@@ -152,8 +152,9 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
     const names = missing.map((permission) => `"${PERMISSIONS[permission]}"`).join(", ");
     throw new ActorError("forbidden", `Cannot change members: the token lacks ${names}`);
   }
-  if (by.userId === undefined) return;
-  const changer = state.members.find(({ userId }) => userId === by.userId);
+  const person = personOf(state, by);
+  if (person === undefined) return;
+  const changer = state.members.find(({ userId }) => userId === person);
   if (!changer)
     throw new ActorError("forbidden", "Cannot change members: the user is not a member");
   // The gateway has checked the permissions of the token. This check uses the author's current roles, which only this
@@ -167,6 +168,11 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
       `Cannot change members: only a ${HIGHEST_ROLE} changes another`,
     );
   }
+}
+
+/** Returns the id of the person for whom a caller acts; undefined for a token of the first release. */
+function personOf(state: State, { userId, tokenId }: MemberChanger): string | undefined {
+  return userId ?? state.tokens.find(({ id }) => id === tokenId)?.userId;
 }
 
 function checkNotLast({ members }: State, { userId, roles }: DeepReadonly<Member>): void {

@@ -16,6 +16,8 @@ export const ApiTokenState = z.discriminatedUnion("status", [
     grantId: GrantId,
     isDisabled: z.boolean().optional(),
     lastUsedAt: EpochMs.optional(),
+    /** Number of changes of `opens` so far. */
+    changes: z.int().min(0).optional(),
   }),
   z.object({ status: z.literal("revoked") }),
 ]);

@@ -86,7 +86,15 @@ describe("api-token", () => {
       accountId: token.accountId,
       ...opens,
     });
-    expect(run("change", state, { opens }).state).to.deep.equal(state);
+    expect(run("change", state, { opens }).state).to.deep.equal({ ...state, changes: 2 });
+  });
+
+  it("change() counts the changes of the permissions, not those of the secret", () => {
+    const first = run("change", issued, { opens: { permissions } });
+    expect(first.reply).to.deep.equal({ changes: 1 });
+    const rolled = run("change", first.state, { secretHash: otherHash });
+    expect(rolled.reply).to.deep.equal({ changes: 1 });
+    expect(run("change", rolled.state, { opens: { permissions } }).reply.changes).to.equal(2);
   });
 
   it("change() disables the token, and enables it again", () => {

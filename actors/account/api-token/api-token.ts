@@ -18,7 +18,7 @@ export const TOKEN_REVOKED_KEPT_MS = 86_400_000;
  * Stored at: token id, 32 hex
  *
  * State: `{ status: "unknown" }`, `{ status: "issued", accountId, permissions, secretHash, notBeforeAt?, expiresAt?,
- * grantId?, isDisabled?, lastUsedAt? }` (the grant of the OAuth access token it was made with) or
+ * grantId?, isDisabled?, lastUsedAt?, changes? }` (the grant of the OAuth access token it was made with) or
  * `{ status: "revoked" }` (forgotten after a day); the secret itself is stored nowhere
  */
 export const apiTokenActor = defineActor(apiToken, {
@@ -63,14 +63,15 @@ export const apiTokenActor = defineActor(apiToken, {
         throw new ActorError("not_found", `Cannot change token: it is ${state.status}`);
       }
       const { notBeforeAt, expiresAt, isDisabled, ...kept } = state;
+      const changes = (state.changes ?? 0) + Number(opens !== undefined);
       const times = opens ?? {
         ...(notBeforeAt !== undefined && { notBeforeAt }),
         ...(expiresAt !== undefined && { expiresAt }),
         ...(isDisabled !== undefined && { isDisabled }),
       };
       return {
-        state: { ...kept, ...times, ...(secretHash !== undefined && { secretHash }) },
-        reply: {},
+        state: { ...kept, ...times, changes, ...(secretHash !== undefined && { secretHash }) },
+        reply: { changes },
       };
     },
 

@@ -66,13 +66,11 @@ export class Names {
   }
 
   /**
-   * Stores the claim of a name in the state, or in the row of the name if it has one. If the state already holds
-   * NAME_CLAIMS_MAX other claims, moves those to rows first.
+   * Stores the claim of a free name in the state. If the state already holds NAME_CLAIMS_MAX claims, moves those to
+   * rows first.
    */
   claim(state: NamespaceState, name: string, row: NamespaceRow) {
-    if (this.#rows.has(name)) return { state, rows: { [name]: row } };
-    const others = Object.keys(this.#claims).filter((other) => other !== name);
-    if (others.length < NAME_CLAIMS_MAX) {
+    if (Object.keys(this.#claims).length < NAME_CLAIMS_MAX) {
       return { state: { ...state, claims: { ...this.#claims, [name]: row } } };
     }
     return { state: { ...state, claims: { [name]: row } }, rows: this.#claims };

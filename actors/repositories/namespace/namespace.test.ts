@@ -93,25 +93,37 @@ describe("namespace", () => {
     );
   });
 
-  it("claim() takes over an unused claim after NAME_CLAIM_MS; a repository that is created late loses the name", () => {
+  it("claim() refuses a claimed name however old the claim is, and find() reports an expired claim", () => {
     const space = new TestNamespace();
+    const { id } = listing("one");
     space.ask("claim", { ...OWNER, listing: listing("one") });
     const other = { ...listing("one"), id: "f".repeat(16) };
+    const claimOther = () => space.ask("claim", { ...OWNER, listing: other });
     space.now += NAME_CLAIM_MS - 1;
-    expect(refusal(() => space.ask("claim", { ...OWNER, listing: other })).code).to.equal(
-      "conflict",
-    );
+    expect(refusal(claimOther).code).to.equal("conflict");
+    expect(space.ask("find", { name: "ONE" })).to.deep.equal({ id });
     space.now += 1;
-    space.ask("claim", { ...OWNER, listing: other });
-    expect(space.sends).to.deep.equal([`nameReleased ${listing("one").id}`]);
+    // The repository may exist and hold pushes, and its report may still be on its way.
+    expect(refusal(claimOther).code).to.equal("conflict");
+    expect(space.sends).to.deep.equal([]);
+    expect(space.ask("find", { name: "ONE" })).to.deep.equal({ id, claimExpired: true });
     space.ask("repoChanged", listing("one"));
-    expect(space.sends).to.deep.equal([`nameReleased ${listing("one").id}`]);
-    space.ask("repoChanged", other);
     space.now += NAME_CLAIM_MS;
-    const third = { ...listing("one"), id: "e".repeat(16) };
-    expect(refusal(() => space.ask("claim", { ...OWNER, listing: third })).code).to.equal(
-      "conflict",
-    );
+    expect(space.ask("find", { name: "ONE" })).to.deep.equal({ id });
+    expect(refusal(claimOther).code).to.equal("conflict");
+  });
+
+  it("a repository that is created after its claim was released loses the name", () => {
+    const space = new TestNamespace();
+    const { id } = listing("one");
+    space.ask("claim", { ...OWNER, listing: listing("one") });
+    space.ask("release", { name: "one", id });
+    expect(space.sends).to.deep.equal([`nameReleased ${id}`]);
+    const other = { ...listing("one"), id: "f".repeat(16) };
+    space.ask("claim", { ...OWNER, listing: other });
+    space.ask("repoChanged", listing("one"));
+    expect(space.sends).to.deep.equal([`nameReleased ${id}`]);
+    expect(space.ask("find", { name: "one" })).to.deep.equal({ id: other.id });
   });
 
   it("claim() stores NAME_CLAIMS_MAX claims in the state and more in rows, and all work alike", () => {
@@ -140,11 +152,11 @@ describe("namespace", () => {
     claim(NAME_CLAIMS_MAX + 2);
     space.ask("release", { name: `r${NAME_CLAIMS_MAX + 2}` });
     expect(count()).to.equal(NAME_CLAIMS_MAX + 1);
-    const first = listing("again");
-    space.ask("claim", { ...OWNER, listing: first });
-    space.now += NAME_CLAIM_MS;
-    space.ask("claim", { ...OWNER, listing: { ...first, id: "f".repeat(16) } });
-    expect(space.sends).to.deep.equal([`nameReleased ${first.id}`]);
+    const again = { name: "again", id: listing("again").id };
+    space.ask("claim", { ...OWNER, listing: listing("again") });
+    space.ask("release", again);
+    space.ask("claim", { ...OWNER, listing: { ...listing("again"), id: "f".repeat(16) } });
+    space.ask("release", again);
     expect(space.ask("find", { name: "again" })).to.deep.equal({ id: "f".repeat(16) });
   });
 
@@ -175,6 +187,39 @@ describe("namespace", () => {
       space.ask("release", { name: `r${i}` });
     }
     expect(space.state.removed).to.have.length(REMOVED_NAMES_MAX);
+  });
+
+  it("release() with an id frees the name only if this repository has it, whether it exists or is claimed", () => {
+    for (const isReported of [false, true]) {
+      const space = new TestNamespace();
+      const [first, second] = [listing("one"), { ...listing("one"), id: "f".repeat(16) }];
+      space.ask("claim", { ...OWNER, listing: first });
+      space.ask("release", { name: "one", id: first.id });
+      expect(refusal(() => space.ask("find", { name: "one" })).code).to.equal("not_found");
+      space.ask("claim", { ...OWNER, listing: second });
+      if (isReported) space.ask("repoChanged", second);
+      expect(space.ask("release", { name: "one", id: first.id })).to.deep.equal({ id: first.id });
+      expect(space.changed).to.equal(false);
+      expect(space.sends).to.deep.equal([]);
+      expect(space.ask("find", { name: "one" })).to.deep.equal({ id: second.id });
+      // Gateways of older versions send no id.
+      expect(space.ask("release", { name: "one" })).to.deep.equal({ id: second.id });
+      expect(space.sends).to.deep.equal([`nameReleased ${second.id}`]);
+      expect(space.ask("release", { name: "one", id: first.id })).to.deep.equal({ id: first.id });
+      expect(space.changed).to.equal(false);
+    }
+  });
+
+  it("find() with orRemoved finds the repository that has the name, or else the one that had it last", () => {
+    const space = new TestNamespace();
+    const find = () => space.ask("find", { name: "ONE", orRemoved: true });
+    expect(refusal(find).code).to.equal("not_found");
+    space.add("one");
+    expect(find()).to.deep.equal({ id: listing("one").id });
+    space.ask("release", { name: "one" });
+    expect(find()).to.deep.equal({ id: listing("one").id });
+    space.add("one", { id: "f".repeat(16) });
+    expect(find()).to.deep.equal({ id: "f".repeat(16) });
   });
 
   it("repoChanged() and repoRemoved() that arrive twice or too late change no other repository", () => {

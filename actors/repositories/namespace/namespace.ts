@@ -12,7 +12,10 @@ import { Names, NamespaceRow, NamespaceState } from "./namespace-state.ts";
 
 /** Limit for the names of removed repositories that a namespace remembers, so that a repeated removal succeeds. */
 export const REMOVED_NAMES_MAX = 200;
-/** If a claimed repository is not created within this time, its name is free again. */
+/**
+ * After this time, a claim whose repository has not reported that it exists has expired. The next creation of the name
+ * then asks the repository, and takes the name if the repository was never created.
+ */
 export const NAME_CLAIM_MS = 60_000;
 
 /**
@@ -59,9 +62,9 @@ export const namespaceActor = defineActor(namespace, {
       const row = folded(listing.name);
       const known = names.get(row);
       if (known?.id === listing.id) return { state, reply: {} };
-      const isFree = !known || (known.claimedAt ?? now) + NAME_CLAIM_MS <= now;
-      if (!isFree) throw new ActorError("conflict", `repo already exists: ${listing.name}`);
-      if (!known && names.size >= NAMESPACE_REPOS_MAX) {
+      // An expired claim is refused too. Its repository may exist and hold pushes, although its report is late.
+      if (known) throw new ActorError("conflict", `repo already exists: ${listing.name}`);
+      if (names.size >= NAMESPACE_REPOS_MAX) {
         const text = `Cannot create repository: the namespace has ${NAMESPACE_REPOS_MAX}, which is the limit`;
         throw new ActorError("limit_reached", text);
       }
@@ -70,29 +73,29 @@ export const namespaceActor = defineActor(namespace, {
       const claimed = { ...made, updatedAt: now };
       return {
         ...names.claim(claimed, row, { ...listing, claimedAt: now }),
-        send: [
-          // Reports a new namespace to the account's list. The namespace counts its new repository there only when
-          // the repository exists.
-          ...(isNew ? [toldList(claimed, names.size)] : []),
-          // An earlier claim of this name has expired, but its repository may still be created. The message tells
-          // that repository that it has lost the name.
-          ...(known ? [envelope(repo, known.id, "nameReleased", {})] : []),
-        ],
+        // Reports a new namespace to the account's list. The namespace counts its new repository there only when the
+        // repository exists.
+        send: isNew ? [toldList(claimed, names.size)] : [],
         reply: {},
       };
     },
 
-    find(state, { name }, { rows }) {
-      const known = new Names(state, rows).get(folded(name));
-      if (!known) throw new ActorError("not_found", "Repository not found");
-      return { state, reply: { id: known.id } };
+    find(state, { name, orRemoved = false }, { now, rows }) {
+      const row = folded(name);
+      const known = new Names(state, rows).get(row);
+      const removed = orRemoved ? lastRemoved(state, row) : undefined;
+      const { id } = known ?? removed ?? {};
+      if (id === undefined) throw new ActorError("not_found", "Repository not found");
+      const { claimedAt = now } = known ?? {};
+      const claimExpired = claimedAt + NAME_CLAIM_MS <= now;
+      return { state, reply: { id, ...(claimExpired && { claimExpired }) } };
     },
 
-    release(state, { name }, { now, rows }) {
+    release(state, { name, id }, { now, rows }) {
       const row = folded(name);
       const names = new Names(state, rows);
       const known = names.get(row);
-      const earlier = state.removed.find((removed) => removed.name === row);
+      if (id !== undefined && known?.id !== id) return { state, reply: { id } };
       if (known) {
         const removed = rememberRemoved(state, row, known.id);
         const released = { ...state, removed, updatedAt: now };
@@ -102,6 +105,7 @@ export const namespaceActor = defineActor(namespace, {
           reply: { id: known.id },
         };
       }
+      const earlier = lastRemoved(state, row);
       if (!earlier) throw new ActorError("not_found", "Repository not found");
       return { state, reply: { id: earlier.id } };
     },
@@ -149,6 +153,9 @@ function toldList({ accountId, name, createdAt, updatedAt }: NamespaceState, rep
   const entry = { name, repoCount, createdAt, updatedAt };
   return envelope(namespaceList, accountId, "changed", entry);
 }
+
+const lastRemoved = ({ removed }: NamespaceState, name: string) =>
+  removed.find((other) => other.name === name);
 
 function rememberRemoved({ removed }: NamespaceState, name: string, id: string) {
   const others = removed.filter((other) => other.name !== name);

@@ -49,13 +49,13 @@ export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
 /**
  * Stored at: repository id, 16 of `[0-9a-z]`
  *
- * State: `{ life: "none" }`, `{ life: "removed", at }`, which is forgotten a day later, or `{ life: "live",
- * accountId, namespace, name, description, defaultBranch, readOnly, protectedRefs, source, status, failure,
- * progress?, createdAt, updatedAt, lastPushAt, seed, version, generation, packsRemovedVersion, refs, refNamesBytes,
- * packs, packsBytes, treeDepth, lfsObjects, lfsBytes, shallow?, importedBranch?, staged: [{ push, parts, at }],
- * nextUpkeepAt?, toPrune?, prunedAt? }`; `version` grows with each change of the manifest, `generation` where objects
- * may have gone; no more than `treeDepth` directories lie below each other; `shallow`: commits at which an import to
- * a depth ends
+ * State: `{ life: "none" }`, `{ life: "removed", at }`, which prevents a creation and is forgotten a day later, or
+ * `{ life: "live", accountId, namespace, name, description, defaultBranch, readOnly, protectedRefs, source, status,
+ * failure, progress?, createdAt, updatedAt, lastPushAt, seed, version, generation, packsRemovedVersion, refs,
+ * refNamesBytes, packs, packsBytes, treeDepth, lfsObjects, lfsBytes, shallow?, importedBranch?, staged: [{ push,
+ * parts, at }], nextUpkeepAt?, toPrune?, prunedAt? }`; `version` grows with each change of the manifest, `generation`
+ * where objects may have gone; no more than `treeDepth` directories lie below each other; `shallow`: commits at which
+ * an import to a depth ends
  *
  * Row `refs.<0 to 127>`: `{ row, version, refs: { <name>: object id } }`: the refs whose SHA-256 with the seed leads
  * here, and the version that wrote them
@@ -77,8 +77,9 @@ export const RepoState = z.discriminatedUnion("life", [
   z.object({ life: z.literal("none") }),
   Live,
   /**
-   * Remembers the removal, so that a late message cannot create the repository again. `at` is absent if the
-   * repository was removed before this field existed.
+   * Remembers the removal, so that a late message cannot create the repository. A repository that was never created
+   * gets this state before its name is given to another. `at` is absent if the repository was removed before this
+   * field existed.
    */
   z.object({ life: z.literal("removed"), at: EpochMs.optional() }),
 ]);

@@ -29,6 +29,15 @@ import { TOKEN_USED_MS } from "./repo-tokens.ts";
 const [A, B, C] = ["a", "b", "c"].map((digit) => digit.repeat(40)) as [string, string, string];
 const ADDRESS = { accountId: "a".repeat(32), namespace: "Space", name: "Repo" };
 const OF = { repoId: "repo0000repo0000", namespace: "Space", repoName: "Repo" };
+const CREATION = {
+  ...ADDRESS,
+  description: null,
+  defaultBranch: "main",
+  readOnly: false,
+  protectedRefs: [],
+  source: null,
+  status: "ready" as const,
+};
 const PUSH = "1".repeat(32);
 const pack = (n: number, bytes = 100): Pack => ({
   sha256: n.toString(16).padStart(64, "0"),
@@ -58,16 +67,7 @@ class TestRepo {
   } = { changed: false, send: [], rows: {}, remind: {}, forgotten: false };
 
   constructor(settings: Partial<Input<"create">> = {}) {
-    this.ask("create", {
-      ...ADDRESS,
-      description: null,
-      defaultBranch: "main",
-      readOnly: false,
-      protectedRefs: [],
-      source: null,
-      status: "ready",
-      ...settings,
-    });
+    this.ask("create", { ...CREATION, ...settings });
   }
 
   ask<N extends keyof Handlers & string>(message: N, input: Input<N>): NonNullable<Result<N>> {
@@ -83,6 +83,12 @@ class TestRepo {
       else this.rows.set(row, value as RepoRow);
     }
     return handled.reply as NonNullable<Result<N>>;
+  }
+
+  /** Returns to the state before the creation. */
+  reset(): void {
+    this.state = repoActor.initial;
+    this.rows.clear();
   }
 
   push(commands: string[], more: Partial<Input<"swap">> = {}): string {
@@ -543,6 +549,73 @@ describe("repo", () => {
     repo.now += 1;
     repo.ask("clearRows", {});
     expect(repo.last.forgotten).to.equal(true);
+  });
+
+  it("refuseCreation(), nameReleased() and remove() before create() prevent the creation, also repeated", () => {
+    for (const message of ["refuseCreation", "nameReleased", "remove"] as const) {
+      const repo = new TestRepo();
+      repo.reset();
+      repo.ask(message, {});
+      expect(repo.last.send).to.deep.equal([]);
+      repo.ask(message, {});
+      expect(repo.last.changed).to.equal(false);
+      const late = refusal(() => repo.ask("create", CREATION));
+      expect(late.code).to.equal("conflict");
+      expect(late.message).to.contain("deleted meanwhile");
+    }
+  });
+
+  it("refuseCreation() refuses to touch a repository that exists", () => {
+    const repo = new TestRepo();
+    expect(refusal(() => repo.ask("refuseCreation", {})).code).to.equal("conflict");
+    expect(repo.push([make(main)])).to.equal("o");
+  });
+
+  it("creationFailed() prevents a late creation, and frees the name each time it is reported", () => {
+    const repo = new TestRepo();
+    repo.reset();
+    for (const changed of [true, false]) {
+      repo.ask("creationFailed", ADDRESS);
+      expect(repo.last.changed).to.equal(changed);
+      expect(repo.last.send.map(({ message, input: sent }) => [message, sent])).to.deep.equal([
+        ["repoRemoved", { id: "repo0000repo0000", name: "Repo" }],
+      ]);
+      expect(refusal(() => repo.ask("create", CREATION)).code).to.equal("conflict");
+    }
+  });
+
+  it("creationFailed() removes a repository that nobody has used, and no other", () => {
+    const token = (n: number) =>
+      ({ secretHash: secretHash(n), scope: "write", ttlS: 3_600 }) as const;
+    const content = { refs: [[main, A] as [string, string]], packs: [pack(1)], treeDepth: 1 };
+    const unused = new TestRepo({ token: token(1), content, source: "artifacts:a/b" });
+    unused.ask("creationFailed", ADDRESS);
+    expect(unused.state.life).to.equal("removed");
+    expect(unused.last.send.map(({ message }) => message)).to.deep.equal([
+      "repoRemoved",
+      "happened",
+    ]);
+    const uses: ((repo: TestRepo) => unknown)[] = [
+      (repo) => repo.push([make(main)]),
+      (repo) => repo.ask("configure", { description: "mine" }),
+      (repo) => repo.ask("mintToken", token(2)),
+      (repo) => repo.ask("stage", { push: PUSH, part: 0, commands: [make(main)] }),
+      (repo) =>
+        repo.ask("nameLfsObjects", {
+          address: ADDRESS,
+          objects: [{ oid: "e".repeat(64), bytes: 1, heldMs: 60_000 }],
+        }),
+      (repo) =>
+        repo.ask("createLfsLock", { address: ADDRESS, path: "a", owner: { id: "x", name: "x" } }),
+    ];
+    for (const use of uses) {
+      const repo = new TestRepo({ token: token(1) });
+      use(repo);
+      repo.ask("creationFailed", ADDRESS);
+      expect(repo.last.changed, String(use)).to.equal(false);
+      expect(repo.last.send, String(use)).to.deep.equal([]);
+      expect(repo.live.name).to.equal("Repo");
+    }
   });
 
   it("publishes events to the account's subscribers, with at most EVENT_REFS_MAX refs of a push", () => {

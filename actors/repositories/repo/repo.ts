@@ -19,6 +19,7 @@ import { deeperSince, fill } from "./fill-repo.ts";
 import { judgePush } from "./judge-push.ts";
 import { liveAt } from "./live-at.ts";
 import { readManifest } from "./read-manifest.ts";
+import { endFailedCreation, removed } from "./remove-repo.ts";
 import { arrival, event, pushed } from "./repo-event-messages.ts";
 import { findLfsObjects, listLfsObjects, nameLfsObjects } from "./repo-lfs.ts";
 import { createLock, listLocks, removeLock } from "./repo-locks.ts";
@@ -45,7 +46,11 @@ export const repoActor = defineActor(repo, {
 
   handlers: {
     create(state, { token, content, origin, ...input }, { key, now, newId, rows }) {
-      if (state.life !== "none") {
+      if (state.life === "removed") {
+        const text = "Cannot create repository: it was deleted meanwhile, or it took too long";
+        throw new ActorError("conflict", text);
+      }
+      if (state.life === "live") {
         throw new ActorError("conflict", "Cannot create repository: its id is taken");
       }
       const live: LiveRepo = {
@@ -173,8 +178,21 @@ export const repoActor = defineActor(repo, {
         : { ...removed(state, key, now), reply: {} };
     },
 
+    refuseCreation(state, _input, { key, now }) {
+      if (state.life === "live") {
+        throw new ActorError("conflict", "Cannot refuse creation: the repository exists");
+      }
+      return state.life === "removed"
+        ? { state, reply: {} }
+        : { ...removed(state, key, now), reply: {} };
+    },
+
+    creationFailed(state, address, { rows, ...context }) {
+      return endFailedCreation(state, rows, address, context);
+    },
+
     nameReleased(state, _input, { key, now }) {
-      return state.life === "live" ? removed(state, key, now) : { state };
+      return state.life === "removed" ? { state } : removed(state, key, now);
     },
 
     manifest(state, { address, after, packsAfter }, { rows }) {
@@ -367,22 +385,4 @@ function entryOf(live: LiveRepo, id: string): RepoEntry {
 function toldNamespace(live: LiveRepo, id: string) {
   const key = namespaceKey(live.accountId, live.namespace);
   return envelope(namespace, key, "repoChanged", RepoListing.parse({ ...live, id }));
-}
-
-function removed(state: RepoState, id: string, now: number) {
-  const sends =
-    state.life === "live"
-      ? [
-          envelope(namespace, namespaceKey(state.accountId, state.namespace), "repoRemoved", {
-            id,
-            name: state.name,
-          }),
-          event(state, id, now, { type: "deleted" }),
-        ]
-      : [];
-  return {
-    state: { life: "removed" as const, at: now },
-    send: sends,
-    remind: { dropStaged: null, giveUp: null, upkeepDue: null, clearRows: now + CLEAR_PAUSE_MS },
-  };
 }

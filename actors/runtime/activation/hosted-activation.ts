@@ -253,8 +253,9 @@ export class HostedActivation implements Activated {
 
   #receive(life: Life, call: IncomingCall): void {
     const { clock } = this.#host;
-    if (call.deadlineAt + CLOCK_SKEW_MS_MAX < clock.now() || this.#settled.isEcho(call)) {
-      call.respond({ dropped: true });
+    const isLate = call.deadlineAt + CLOCK_SKEW_MS_MAX < clock.now();
+    if (isLate || this.#settled.isEcho(call)) {
+      call.respond(isLate ? { misdirected: true } : { dropped: true });
       return;
     }
     const id = call.id ? `${call.id.client}.${call.id.number}` : randomBytes(12).toString("hex");

@@ -249,6 +249,16 @@ describe("BusActorClient", function () {
       });
     });
 
+    it("call() has its effect although the time of day jumps by a day while it is under way", async () => {
+      let offsetMs = -86_400_000;
+      const clock = { ...systemClock, now: () => systemClock.now() + offsetMs };
+      const client = await world.newClient({ clock });
+      const call = client.call(counter, "jump", "increment", { by: 1 });
+      offsetMs = 0;
+      expect(await call).to.deep.equal({ count: 1 });
+      expect(await client.call(counter, "jump", "get", {})).to.deep.equal({ count: 1 });
+    });
+
     it("send() and call() of many clients at once have one effect each", async () => {
       const clients = await Promise.all(Array.from({ length: 8 }, () => world.newClient()));
       await Promise.all(

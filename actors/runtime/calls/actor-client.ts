@@ -318,7 +318,11 @@ export class BusActorClient implements ActorClient {
       this.#settle(pending);
       if (pending.trace) recordCall(pending);
       pending.resolve(answer.reply);
-    } else if ("misdirected" in answer) this.#sendLater(pending);
+    } else if ("misdirected" in answer) {
+      // Its only try was not run, so it may get a new deadline. The old one has passed if the time of day has jumped.
+      if (pending.tries === 1) pending.deadlineAt = this.#deadlineOf(pending);
+      this.#sendLater(pending);
+    }
     // The refusal concerns this try only. An earlier try may have had its effect; then the actor still keeps the
     // reply, and another try gets it.
     else if (isPassing(answer.refusal) && pending.tries > 1) this.#sendLater(pending);
@@ -339,6 +343,11 @@ export class BusActorClient implements ActorClient {
       if (pending.pause) pending.pause.abort(OVER);
       else if (now - pending.sentAt >= CALL_RETRY_MS) this.#send(pending);
     }
+  }
+
+  /** Returns the deadline by the time of day. */
+  #deadlineOf({ givesUpAt }: Pick<Pending, "givesUpAt">): number {
+    return this.#clock.now() + givesUpAt - this.#clock.monotonic();
   }
 
   #sendLater(pending: Pending): void {

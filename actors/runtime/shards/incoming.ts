@@ -6,8 +6,8 @@ import type { TraceCarrier } from "../lib/trace.ts";
 import type { DirectSend } from "./shard.ts";
 
 /**
- * `reply` is JSON text. `misdirected`: another host owns the actor, send the call again. `dropped`: the caller gave
- * up; send no reply.
+ * `reply` is JSON text. `misdirected`: this host has not run the call, send it again. `dropped`: the caller has an
+ * answer already; send no reply.
  */
 export type Answer =
   | { reply: string }

@@ -186,6 +186,28 @@ describe("routes of members", () => {
     }
   });
 
+  it("an Administrator's own token, or one of a Super Administrator, makes nobody a Super Administrator", async () => {
+    await joined(["Administrator"]);
+    const [{ id: owner }] = await list();
+    const { actors, accountId } = gateway;
+    const [theirs, owners] = [
+      await giveToken(actors, accountId, ALL_PERMISSIONS, { userId: USER }),
+      await giveToken(actors, accountId, ALL_PERMISSIONS, { userId: owner }),
+    ];
+    const raise = { method: "PUT", json: { roles: ["Super Administrator"] } };
+    const raised = await gateway.ask(`${members}/${USER}`, { ...raise, token: theirs });
+    expect(raised.status).to.equal(403);
+    expect(raised.json?.errors[0]?.message).to.contain("only a Super Administrator");
+    const secret = `/v4/accounts/${accountId}/tokens/${owners.slice(3, 35)}/value`;
+    const rolled = await gateway.ask(secret, { method: "PUT", token: theirs });
+    expect(rolled.status).to.equal(403);
+    expect(rolled.json?.errors[0]?.message).to.contain("belongs to a Super Administrator");
+    expect((await gateway.ask(secret, { method: "PUT", token: owners })).status).to.equal(200);
+    expect((await gateway.ask(`${members}/${USER}`, raise)).status).to.equal(200);
+    const own = `/v4/accounts/${accountId}/tokens/${theirs.slice(3, 35)}/value`;
+    expect((await gateway.ask(own, { method: "PUT", token: theirs })).status).to.equal(200);
+  });
+
   it("another account's members are unknown", async () => {
     await joined(["Member"]);
     const other = await openAccount(gateway.actors, "Two");

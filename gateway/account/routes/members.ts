@@ -221,8 +221,9 @@ async function membersOf(actors: ActorClient, accountId: string) {
 
 const compare = (one: string, other: string) => (one < other ? -1 : Number(one > other));
 
-const changerOf = ({ permissions, userId }: Caller) => ({
+const changerOf = ({ permissions, tokenId, userId }: Caller) => ({
   permissions,
+  tokenId,
   ...(userId !== undefined && { userId }),
 });
 

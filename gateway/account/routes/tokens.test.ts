@@ -16,6 +16,9 @@ import {
 } from "../../testing/test-gateway.ts";
 
 const group = { id: "apps.read" };
+const accountWriter = {
+  policies: [{ effect: "allow", permission_groups: [{ id: "account.write" }, group] }],
+};
 const wanted = { name: "ci", policies: [{ effect: "allow", permission_groups: [group] }] };
 
 describe("routes of tokens", () => {
@@ -284,6 +287,36 @@ describe("routes of tokens", () => {
       json: { name: "x", policies: more },
     });
     expect(raised.status).to.equal(403);
+  });
+
+  it("a token makes, changes and rolls none that is valid longer than itself", async () => {
+    const expiresAt = START + 3_600_000;
+    const { actors, accountId } = gateway;
+    const short = await giveToken(actors, accountId, ["account.write", "apps.read"], { expiresAt });
+    const id = short.slice(3, 35);
+    const until = (ms: number) => ({ ...wanted, expires_on: new Date(ms).toISOString() });
+    for (const [method, path] of [
+      ["POST", tokens],
+      ["PUT", `${tokens}/${id}`],
+    ] as const) {
+      for (const json of [wanted, until(expiresAt + 1_000)]) {
+        const { status, json: answer } = await gateway.ask(path, { method, token: short, json });
+        expect([method, status]).to.deep.equal([method, 400]);
+        const [fault] = answer?.errors ?? [];
+        expect(fault?.source?.pointer).to.equal("/expires_on");
+        expect(fault?.message).to.contain(new Date(expiresAt).toISOString());
+      }
+    }
+    expect((await create(until(expiresAt), short)).status).to.equal(200);
+    const lasting = (await gateway.tokenWith("apps.read")).slice(3, 35);
+    const roll = { method: "PUT", token: short };
+    expect((await gateway.ask(`${tokens}/${lasting}/value`, roll)).status).to.equal(403);
+    // Another token's end that stays as it is needs no permission.
+    const renamed = { ...roll, json: { ...wanted, name: "renamed" } };
+    expect((await gateway.ask(`${tokens}/${lasting}`, renamed)).status).to.equal(200);
+    const sooner = { ...roll, json: { ...until(expiresAt - 1_000), ...accountWriter } };
+    expect((await gateway.ask(`${tokens}/${id}`, sooner)).status).to.equal(200);
+    expect((await gateway.ask(`${tokens}/${id}/value`, roll)).status).to.equal(200);
   });
 
   it("listPermissionGroups() pages, filters, and ignores parameters that it does not know", async () => {

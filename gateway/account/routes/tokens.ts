@@ -27,7 +27,15 @@ import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newToken } from "../api-token-text.ts";
-import { checkExpiry, checkHeld, checkResources, type TokenTimes } from "./token-checks.ts";
+import {
+  checkExpiry,
+  checkHeld,
+  checkLifetime,
+  checkOwner,
+  checkResources,
+  checkRoll,
+  type TokenTimes,
+} from "./token-checks.ts";
 import { permissionGroup, wireToken, wireValidity } from "./wire-token.ts";
 
 const TOKENS_TAG: Tag = {
@@ -180,11 +188,12 @@ function createToken({ actors, now }: TokenParts) {
     checkHeld(permissions, caller, "create");
     const { id, text, secretHash, lastFour } = newToken();
     const validity = validityOf(body);
+    checkLifetime(validity.expiresAt, caller, "create");
     const { accountId, grantId } = caller;
     const origin = grantId === undefined ? {} : { grantId };
     // The account lists the token before the token becomes valid. So every valid token is in the list, where it can
     // be revoked.
-    const userId = caller.userId ?? (await ownToken(actors, caller))?.userId;
+    const userId = await personOf(actors, caller);
     const maker = userId === undefined ? {} : { userId };
     const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin, ...maker };
     const created = await actors.call(account, accountId, "createToken", entry);
@@ -245,14 +254,19 @@ function updateToken({ actors, now }: TokenParts) {
     checkResources(body, accountId);
     // The expiry is checked only if it changes, so that an expired token can keep its expiry time.
     const { lastFour, expiresAt } = await findChangeable(actors, id, caller, "update");
-    if (validityOf(body).expiresAt !== expiresAt) checkExpiry(body, now());
+    const validity = validityOf(body);
+    if (validity.expiresAt !== expiresAt) {
+      checkExpiry(body, now());
+      checkLifetime(validity.expiresAt, caller, "update");
+    }
     const permissions = requestedPermissions(body);
     checkHeld(permissions, caller, "update");
     const isDisabled = body.status === "disabled";
-    const opens = { permissions, ...validityOf(body), ...(isDisabled && { isDisabled }) };
+    const opens = { permissions, ...validity, ...(isDisabled && { isDisabled }) };
     // The permissions are changed first. If the second call fails, repeating the request updates the account's list.
-    await actors.call(apiToken, id, "change", { opens });
-    const entry = { id, name: body.name, lastFour, ...opens };
+    const { changes } = await actors.call(apiToken, id, "change", { opens });
+    const counted = changes === undefined ? {} : { changes };
+    const entry = { id, name: body.name, lastFour, ...opens, ...counted };
     const changed = await actors.call(account, accountId, "changeToken", entry);
     const hasGrantEnded = await hasEnded(actors, changed.grantId);
     return { result: wireToken(changed, { accountId, now: now(), hasGrantEnded }) };
@@ -265,13 +279,20 @@ function rollToken({ actors }: TokenParts) {
     const {
       createdAt: _at,
       grantId: _grant,
-      userId: _user,
+      userId: owner,
       lastUsedAt: _used,
       ...token
     } = await findChangeable(actors, id, caller, "roll");
+    // Who rolls a token learns its secret.
+    checkRoll(token, caller);
+    await checkOwner(actors, { accountId: caller.accountId, owner }, () =>
+      personOf(actors, caller),
+    );
     const { text, secretHash, lastFour } = newToken(id);
     await actors.call(apiToken, id, "change", { secretHash });
-    await actors.call(account, caller.accountId, "changeToken", { ...token, lastFour });
+    // A host of an earlier version replaces the whole entry.
+    const change = { ...token, lastFour, only: "lastFour" as const };
+    await actors.call(account, caller.accountId, "changeToken", change);
     return { result: text };
   };
 }
@@ -296,11 +317,11 @@ async function findChangeable(
   throw new ActorError("forbidden", text);
 }
 
-/** Resolves to the caller's own entry in the account's list, if the caller is an API token. */
-async function ownToken(actors: ActorClient, { accountId, tokenId, clientId }: Caller) {
-  if (clientId !== undefined) return undefined;
+/** Resolves to the id of the person for whom the caller acts; undefined for a token of the first release. */
+async function personOf(actors: ActorClient, { accountId, tokenId, userId }: Caller) {
+  if (userId !== undefined) return userId;
   const { tokens } = await actors.call(account, accountId, "listTokens", {});
-  return tokens.find(({ id }) => id === tokenId);
+  return tokens.find(({ id }) => id === tokenId)?.userId;
 }
 
 async function verifyToken({ caller }: RouteRequest) {

@@ -1,10 +1,10 @@
 /**
- * Holds an instance of oidc-provider with the current keys, and replaces it by a new instance when the keys change.
+ * Holds the current keys of the authorization server, and an instance of oidc-provider with these keys. The first
+ * request for an endpoint of OAuth loads oidc-provider, which takes 10 MB of memory.
  */
 import type { Provider } from "oidc-provider";
 import type { LiveUpdates } from "../../../actors/runtime/bus/live.ts";
 import { OAUTH_KEYS_KEY, oauthKeys } from "../../../schemas/oauth/oauth-keys.ts";
-import { makeProvider } from "./make-provider.ts";
 import type { ProviderParts } from "./provider-parts.ts";
 import { loadKeys, type ServerKeys } from "./signing-keys.ts";
 
@@ -12,7 +12,8 @@ import { loadKeys, type ServerKeys } from "./signing-keys.ts";
 export const KEYS_CHECK_MS = 5 * 60_000;
 
 interface Current {
-  provider: Provider;
+  /** Undefined until a request needs it. */
+  provider: Promise<Provider> | undefined;
   keys: ServerKeys;
   loadedAt: number;
 }
@@ -33,7 +34,12 @@ export class LiveProvider {
   }
 
   async provider(): Promise<Provider> {
-    return (await this.#hold()).provider;
+    const current = await this.#hold();
+    current.provider ??= this.#make(current.keys).catch((error: unknown) => {
+      current.provider = undefined;
+      throw error;
+    });
+    return await current.provider;
   }
 
   async secret(): Promise<string> {
@@ -65,8 +71,13 @@ export class LiveProvider {
     const keys = await loadKeys(actors, loadedAt);
     const same = JSON.stringify(keys) === JSON.stringify(this.#current?.keys);
     const provider = same ? this.#current?.provider : undefined;
-    this.#current = { provider: provider ?? makeProvider(this.#parts, keys), keys, loadedAt };
+    this.#current = { provider, keys, loadedAt };
     return this.#current;
+  }
+
+  async #make(keys: ServerKeys): Promise<Provider> {
+    const { makeProvider } = await import("./make-provider.ts");
+    return makeProvider(this.#parts, keys);
   }
 
   async #watch(changes: AsyncIterable<unknown>): Promise<void> {

@@ -1,4 +1,5 @@
 /** Parses the commits and directories of git (gitformat-commit, git-mktree). */
+import { setImmediate as others } from "node:timers/promises";
 
 export interface Person {
   name: string;
@@ -41,6 +42,14 @@ export interface RawEntry {
   hash: string;
 }
 
+/** An entry and its place in the content of its tree. */
+export interface PlacedEntry extends RawEntry {
+  from: number;
+  to: number;
+}
+
+/** Entries that are read before other work of the process runs. They take some ten milliseconds. */
+const ENTRIES_AT_ONCE = 20_000;
 const ID_BYTES = 20;
 /** The fields of a commit that are read. A commit may have any number of other fields, which are ignored. */
 const FIELD = /^(tree|parent|author|committer) (.*)$/s;
@@ -79,7 +88,23 @@ function personIn(text = ""): [Person, number] {
   return [{ name: name.trim(), email }, Number(seconds)];
 }
 
-export function* rawEntries(content: Buffer): Generator<RawEntry, void, undefined> {
+/**
+ * Calls `visit` for each entry of a tree in its order. A tree may have hundreds of thousands of entries, so other work
+ * of the process runs in between.
+ */
+export async function walkTree(
+  content: Buffer,
+  visit: (entry: PlacedEntry) => void,
+): Promise<void> {
+  let count = 0;
+  for (const entry of entriesOf(content)) {
+    visit(entry);
+    count += 1;
+    if (count % ENTRIES_AT_ONCE === 0) await others();
+  }
+}
+
+function* entriesOf(content: Buffer): Generator<PlacedEntry, void, undefined> {
   for (let at = 0; at < content.length; ) {
     const blank = content.indexOf(0x20, at);
     const zero = content.indexOf(0, blank);
@@ -87,17 +112,22 @@ export function* rawEntries(content: Buffer): Generator<RawEntry, void, undefine
     // Some old histories have a zero before the mode of a directory.
     const mode = content.toString("latin1", at, blank).replace(/^0+/, "");
     const name = content.subarray(blank + 1, zero);
-    const hash = content.toString("hex", zero + 1, zero + 1 + ID_BYTES);
-    yield { name, mode, hash };
-    at = zero + 1 + ID_BYTES;
+    const to = zero + 1 + ID_BYTES;
+    const hash = content.toString("hex", zero + 1, to);
+    yield { name, mode, hash, from: at, to };
+    at = to;
   }
 }
 
-export const parseTree = (content: Buffer): TreeEntry[] =>
-  Array.from(rawEntries(content), ({ name, mode, hash }) => {
+/** Returns the entries of a tree in its order. */
+export async function parseTree(content: Buffer): Promise<TreeEntry[]> {
+  const entries: TreeEntry[] = [];
+  await walkTree(content, ({ name, mode, hash }) => {
     const known = shownMode(mode);
-    return { name: name.toString("utf8"), mode: known, hash, type: ENTRY_TYPES[known] };
+    entries.push({ name: name.toString("utf8"), mode: known, hash, type: ENTRY_TYPES[known] });
   });
+  return entries;
+}
 
 /** Returns the mode of an entry as git shows it. Git ignores the other bits of a file's mode. */
 function shownMode(mode: string): EntryMode {

@@ -6,7 +6,14 @@ import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ObjectReader, ObjectReaders } from "./read-objects.ts";
-import { type Commit, parseCommit, parseTree, rawEntries, type TreeEntry } from "./read-parse.ts";
+import {
+  type Commit,
+  parseCommit,
+  parseTree,
+  type RawEntry,
+  type TreeEntry,
+  walkTree,
+} from "./read-parse.ts";
 import type { ReadObject } from "./read-process.ts";
 
 /** Limit for the bytes of a tree or commit that is shown as JSON. A tree of some 200,000 entries fits. */
@@ -119,7 +126,7 @@ export class RepoReader {
   /** Returns the entries of one directory in git's order. */
   async tree(id: string, hold = ANY): Promise<TreeEntry[] | undefined> {
     const found = await this.#shown(id, "tree", hold);
-    return found && parseTree(found.content);
+    return found && (await parseTree(found.content));
   }
 
   async blob(id: string): Promise<FoundFile | undefined> {
@@ -146,8 +153,11 @@ export class RepoReader {
     const found = await this.#objects.read(`${commit}:${parent}`);
     if (found?.type !== "tree") return undefined;
     const name = Buffer.from(path.slice(slash + 1));
-    for (const entry of rawEntries(found.content)) if (entry.name.equals(name)) return entry;
-    return undefined;
+    const entries: RawEntry[] = [];
+    await walkTree(found.content, (entry) => {
+      if (entry.name.equals(name)) entries.push(entry);
+    });
+    return entries[0];
   }
 
   /**

@@ -47,4 +47,26 @@ describe("applyChanges()", () => {
     expect(refused).to.have.property("code", "object_too_large");
     expect(await applyChanges(reader, ids[0], changes.slice(0, 10))).to.have.property("root");
   });
+
+  it("changes a directory of any size without keeping other work of the process from running", async () => {
+    const ENTRIES = 200_000;
+    const entries = Array.from({ length: ENTRIES }, (_, number) => ({
+      ...{ mode: "100644", name: String(number).padStart(6, "0"), id: ID },
+    }));
+    const { ids, reader } = store(treeOf(entries));
+    let turns = 0;
+    let isOver = false;
+    const count = () => {
+      turns += 1;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const changes = [{ path: "000007", content: Buffer.from("new") }];
+    const { root, made } = await applyChanges(reader, ids[0], changes);
+    isOver = true;
+    const changed = made.find(({ id }) => id === root);
+    expect(changed?.content.length).to.equal(treeOf(entries).length);
+    // The tree is read twice, and other work runs after every 20,000 entries.
+    expect(turns).to.be.at.least(ENTRIES / 20_000);
+  });
 });

@@ -2,9 +2,10 @@
 import { createHash } from "node:crypto";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { ObjectReader } from "../read/read-objects.ts";
-import { type RawEntry, rawEntries } from "../read/read-parse.ts";
+import { type RawEntry, walkTree } from "../read/read-parse.ts";
+import { changeTree, keyOf, TREE } from "./tree-content.ts";
 
-/** Limit for the bytes of directories that one commit reads and writes. They take some ten times as much memory. */
+/** Limit for the bytes of directories that one commit reads and writes. They take some twice as much memory. */
 export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 
 /** The change of one path: a file with this content, or its removal. */
@@ -33,7 +34,6 @@ interface Directory {
   at: number;
 }
 
-const TREE = "40000";
 const KEPT_MODES = new Set(["100644", "100755"]);
 
 /**
@@ -64,26 +64,35 @@ export async function applyChanges(
 
   /** Returns the id of the changed directory, or undefined if it is empty afterwards. */
   async function apply(id: string | undefined, directory: Directory): Promise<string | undefined> {
-    const entries = new Map<string, RawEntry>();
-    if (id !== undefined) {
-      const found = await objects.read(id);
-      if (found?.type !== "tree")
-        throw new Error(`Cannot read tree ${id}: it disappeared during the request`);
-      count(found.bytes);
-      for (const entry of rawEntries(found.content)) entries.set(keyOf(entry.name), entry);
+    const before = id === undefined ? Buffer.alloc(0) : await treeOf(id);
+    const names = Array.from(directory.below, ([name, below]) => ({
+      name: Buffer.from(name),
+      below,
+    }));
+    const keys = new Set(names.map(({ name }) => keyOf(name)));
+    const known = new Map<string, RawEntry>();
+    await walkTree(before, (entry) => {
+      const key = keyOf(entry.name);
+      if (keys.has(key)) known.set(key, entry);
+    });
+    const entries: RawEntry[] = [];
+    for (const { name, below } of names) {
+      const entry = await changed(known.get(keyOf(name)), below);
+      if (entry) entries.push({ name, ...entry });
     }
-    for (const [name, below] of directory.below) {
-      const bytes = Buffer.from(name);
-      const key = keyOf(bytes);
-      const entry = await changed(entries.get(key), below);
-      if (entry) entries.set(key, { name: bytes, ...entry });
-      else entries.delete(key);
-    }
-    if (entries.size === 0) return undefined;
-    const content = treeContent([...entries.values()]);
+    const content = await changeTree(before, keys, entries);
+    if (content.length === 0) return undefined;
     count(content.length);
     const made = makeObject("tree", content);
     return made.id === id ? id : add("tree", content);
+  }
+
+  async function treeOf(id: string): Promise<Buffer> {
+    const found = await objects.read(id);
+    if (found?.type !== "tree")
+      throw new Error(`Cannot read tree ${id}: it disappeared during the request`);
+    count(found.bytes);
+    return found.content;
   }
 
   async function changed(
@@ -132,30 +141,6 @@ function plan(changes: readonly FileChange[]): Directory {
   }
   return root;
 }
-
-/** Returns the content of a tree. Git sorts its entries as if a directory's name ended with a slash. */
-function treeContent(entries: readonly RawEntry[]): Buffer {
-  const sorted = entries
-    .map((entry) => ({
-      entry,
-      order: entry.mode === TREE ? Buffer.concat([entry.name, SLASH]) : entry.name,
-    }))
-    .sort((one, other) => Buffer.compare(one.order, other.order));
-  return Buffer.concat(
-    sorted.flatMap(({ entry: { mode, name, hash } }) => [
-      Buffer.from(`${mode} `),
-      name,
-      ZERO,
-      Buffer.from(hash, "hex"),
-    ]),
-  );
-}
-
-const SLASH = Buffer.from("/");
-const ZERO = Buffer.alloc(1);
-
-/** Returns a key for a name. Names are bytes, which need not be UTF-8. */
-const keyOf = (name: Buffer) => name.toString("latin1");
 
 function faultAt(at: number, why: string): ActorError {
   const pointer = `/changes/${at}/path`;
