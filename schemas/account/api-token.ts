@@ -71,5 +71,7 @@ export const apiToken = defineContract({
     },
     /** Revokes the token permanently: its id is never issued again. */
     revoke: { input: z.object({}), reply: z.object({}) },
+    /** Reminder: deletes the state of a revoked token. */
+    forget: { input: z.object({}) },
   },
 });

@@ -29,7 +29,10 @@ export const clientLogo = defineContract({
     fetched: {
       input: z.object({ uri: z.string(), attempt: z.int().min(1), logo: Logo.optional() }),
     },
-    /** Reminder: fetches the logo again after a failed attempt. */
+    /**
+     * Reminder: fetches the logo again after a failed attempt, or if the client set it during a fetch without a
+     * result.
+     */
     retry: { input: Nothing },
     /** Replies with the hash of the copy of this address, if there is one. */
     find: { input: z.object({ uri: z.string() }), reply: z.object({ hash: Sha256.optional() }) },

@@ -41,6 +41,12 @@ export const KEY_LEAD_MS = 86_400_000;
  */
 export const OAUTH_CLIENTS_PER_ACCOUNT_MAX = 100;
 /**
+ * Limits the OAuth clients that one account creates within a day. A script can replace all clients of an account twice
+ * a day. A deleted client frees its place at once, but its change log stays for AUDIT_KEPT_MS: without this limit, a
+ * loop that creates and deletes clients would store without a bound.
+ */
+export const OAUTH_CLIENTS_PER_DAY_MAX = 200;
+/**
  * Limits the secrets of a client: a new secret and the old one, which stays valid until all servers of the client use
  * the new one.
  */

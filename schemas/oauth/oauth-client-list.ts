@@ -10,7 +10,10 @@ const Client = z.object({ clientId: Id });
 export const oauthClientList = defineContract({
   kind: "oauth-client-list",
   messages: {
-    /** Reserves a place in the list before a client is created. Refuses past the account's limit. */
+    /**
+     * Reserves a place in the list before a client is created. Refuses past the account's limit of clients, and as
+     * `rate_limited` past its limit of reservations within a day.
+     */
     reserve: { input: Client, reply: Nothing },
     /** `created` and `removed` are sent by the actor of the client. */
     created: { input: Client },

@@ -71,6 +71,7 @@ import {
   GRANT_MS,
   GRANTS_PER_CLIENT_MAX,
   OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+  OAUTH_CLIENTS_PER_DAY_MAX,
   REFRESH_TOKEN_MS,
 } from "../../schemas/oauth/limits.ts";
 import { CLIENT_URIS_MAX } from "../../schemas/oauth/oauth-client-settings.ts";
@@ -181,7 +182,12 @@ export const OAUTH: readonly LimitRow[] = [
     "409; 400; 409",
   ],
   [
-    "changes of an OAuth client in a day; kept changes",
+    "new OAuth clients of an account in a day, with deleted ones",
+    count(OAUTH_CLIENTS_PER_DAY_MAX),
+    "429 with Retry-After",
+  ],
+  [
+    "changes of an OAuth client in a day, with new lookups of its domain and fetches of its logo; kept changes",
     `${count(CLIENT_CHANGES_PER_DAY_MAX)}; ${count(AUDIT_ENTRIES_MAX)}, and ${time(AUDIT_KEPT_MS)} after it is deleted`,
     "429; the oldest are deleted",
   ],

@@ -4,7 +4,7 @@ import { TOKEN_USED_EVERY_MS } from "../../../schemas/account/limits.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { apiTokenActor } from "./api-token.ts";
+import { apiTokenActor, TOKEN_REVOKED_KEPT_MS } from "./api-token.ts";
 import { ApiTokenState } from "./api-token-state.ts";
 
 const secretHash = createHash("sha256").update("secret").digest("hex");
@@ -128,6 +128,24 @@ describe("api-token", () => {
     expect(state).to.deep.equal({ status: "revoked" });
     expect(run("revoke", state, {}).changed).to.equal(false);
     expect(refusal(() => run("issue", state, token)).code).to.equal("conflict");
+  });
+
+  it("revoke() keeps the state for TOKEN_REVOKED_KEPT_MS, and then forget() deletes it", () => {
+    for (const state of [issued, apiTokenActor.initial]) {
+      const revoked = run("revoke", state, {}, 5_000);
+      expect(revoked.remind).to.deep.equal({ forget: 5_000 + TOKEN_REVOKED_KEPT_MS });
+      expect(run("revoke", revoked.state, {}, 6_000).remind).to.deep.equal({});
+      const forgotten = run("forget", revoked.state, {});
+      expect(forgotten.forgotten).to.equal(true);
+      const verify = () => run("verify", forgotten.state, { secretHash });
+      expect(refusal(verify).code).to.equal("unauthenticated");
+    }
+  });
+
+  it("forget() changes nothing of a token that is not revoked", () => {
+    for (const state of [issued, apiTokenActor.initial]) {
+      expect(run("forget", state, {}).changed).to.equal(false);
+    }
   });
 
   it("state of the first release loads", () => {

@@ -9,11 +9,17 @@ import { sameHash } from "../lib/hashes/same-hash.ts";
 import { ApiTokenState } from "./api-token-state.ts";
 
 /**
+ * Time for which a revoked token is remembered, so that a late `issue` is refused. A gateway makes an id once and calls
+ * `issue` within seconds. Only a first start that was interrupted repeats the call later.
+ */
+export const TOKEN_REVOKED_KEPT_MS = 86_400_000;
+
+/**
  * Stored at: token id, 32 hex
  *
  * State: `{ status: "unknown" }`, `{ status: "issued", accountId, permissions, secretHash, notBeforeAt?, expiresAt?,
  * grantId?, isDisabled?, lastUsedAt?, changes? }` (the grant of the OAuth access token it was made with) or
- * `{ status: "revoked" }`; the secret itself is stored nowhere
+ * `{ status: "revoked" }` (forgotten after a day); the secret itself is stored nowhere
  */
 export const apiTokenActor = defineActor(apiToken, {
   state: ApiTokenState,
@@ -69,9 +75,14 @@ export const apiTokenActor = defineActor(apiToken, {
       };
     },
 
-    revoke(state) {
+    revoke(state, _input, { now }) {
       if (state.status === "revoked") return { state, reply: {} };
-      return { state: { status: "revoked" as const }, reply: {} };
+      const remind = { forget: now + TOKEN_REVOKED_KEPT_MS };
+      return { state: { status: "revoked" as const }, remind, reply: {} };
+    },
+
+    forget(state) {
+      return state.status === "revoked" ? { forget: true as const } : { state };
     },
   },
 });

@@ -4,8 +4,8 @@ import { clientLogo } from "../../../schemas/oauth/client-logo.ts";
 import { LOGO_BYTES_MAX } from "../../../schemas/oauth/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { clientLogoActor, LOGO_RETRIES_MS } from "./client-logo.ts";
-import type { ClientLogoState } from "./client-logo-state.ts";
+import { clientLogoActor, LOGO_FETCH_LOST_MS, LOGO_RETRIES_MS } from "./client-logo.ts";
+import { ClientLogoState } from "./client-logo-state.ts";
 
 const uri = "https://bot.example.com/logo.png";
 const other = "https://bot.example.com/other.png";
@@ -35,6 +35,57 @@ describe("client-logo", () => {
     const again = run(copied(), "follow", { uri });
     expect(again.send).to.have.length(1);
     expect(run(again.state, "find", { uri }).reply.hash).to.equal(logo.hash);
+  });
+
+  it("follow() during a fetch queues no second task; the result starts the fetch of the newest address", () => {
+    for (const found of [logo, undefined]) {
+      for (const newest of [uri, other]) {
+        let state: State = following();
+        for (const address of [other, uri, newest]) {
+          const waiting = run(state, "follow", { uri: address }, 2_000);
+          expect(waiting.send).to.deep.equal([]);
+          expect(waiting.remind).to.deep.equal({ retry: 1_000 + LOGO_FETCH_LOST_MS });
+          state = waiting.state;
+        }
+        const result = { uri, attempt: 1, ...(found && { logo: found }) };
+        const next = run(state, "fetched", result, 3_000);
+        expect(next.send.map(({ input }) => input)).to.deep.equal([{ uri: newest, attempt: 1 }]);
+        expect(next.remind).to.deep.equal({ retry: null });
+        // The result is older than the request, so it does not become the copy.
+        expect(run(next.state, "find", { uri }).reply).to.deep.equal({});
+        const ended = run(next.state, "fetched", { uri: newest, attempt: 1, logo });
+        expect(run(ended.state, "find", { uri: newest }).reply.hash).to.equal(logo.hash);
+        expect(run(ended.state, "follow", { uri }).send).to.have.length(1);
+      }
+    }
+  });
+
+  it("follow() waits up to LOGO_FETCH_LOST_MS for the result of a fetch", () => {
+    const lostAt = 1_000 + LOGO_FETCH_LOST_MS;
+    const waiting = run(following(), "follow", { uri: other }, lostAt - 1);
+    expect(waiting.send).to.deep.equal([]);
+    const lost = run(waiting.state, "retry", {}, lostAt);
+    expect(lost.send.map(({ input }) => input)).to.deep.equal([{ uri: other, attempt: 1 }]);
+    expect(run(following(), "follow", { uri: other }, lostAt).send).to.deep.equal(lost.send);
+    expect(run(lost.state, "fetched", { uri, attempt: 1, logo }).changed).to.equal(false);
+  });
+
+  it("follow() without an address during a fetch deletes the copy, and the state after the result", () => {
+    const again = run(copied(), "follow", { uri }).state;
+    const removed = run(again, "follow", { uri: null });
+    expect(refusal(() => run(removed.state, "read", { hash: logo.hash })).code).to.equal(
+      "not_found",
+    );
+    expect(run(removed.state, "follow", { uri: null }).changed).to.equal(false);
+    expect(run(removed.state, "fetched", { uri, attempt: 1, logo }).forgotten).to.equal(true);
+    expect(run(removed.state, "retry", {}).forgotten).to.equal(true);
+    expect(run(removed.state, "follow", { uri }).send).to.deep.equal([]);
+  });
+
+  it("state of the first release loads, and takes the result of its fetch", () => {
+    const state = ClientLogoState.parse({ uri, attempt: 1 });
+    const { state: next } = run(state, "fetched", { uri, attempt: 1, logo });
+    expect(run(next, "find", { uri }).reply).to.deep.equal({ hash: logo.hash });
   });
 
   it("find() returns a copy of the current address only, and read() returns its bytes by hash", () => {

@@ -12,35 +12,51 @@ import { ClientLogoState } from "./client-logo-state.ts";
  * works again a day later.
  */
 export const LOGO_RETRIES_MS = [60_000, 3_600_000, 86_400_000] as const;
+/** Time after which a fetch without a result counts as lost. A full lane takes one worker about 20 minutes. */
+export const LOGO_FETCH_LOST_MS = 3_600_000;
 
 /**
  * Stored at: client_id
  *
- * State: `{ uri?, attempt, copy?: { type, hash, base64 } }`: our copy of the client's logo, at most 128 KiB, and how
- * often its address was fetched; forgotten with the client or its logo
+ * State: `{ uri?, attempt, fetching?: { uri, attempt, queuedAt }, copy?: { type, hash, base64 } }`: our copy of the
+ * client's logo, at most 128 KiB, how often its address was fetched, and the fetch that has no result yet; forgotten
+ * with the client or its logo, after the result of such a fetch
  */
 export const clientLogoActor = defineActor(clientLogo, {
   state: ClientLogoState,
   initial: { attempt: 0 },
 
   handlers: {
-    follow(state, { uri }, { key }) {
-      if (uri === null) return state.uri === undefined ? { state } : { forget: true as const };
+    follow(state, { uri }, context) {
+      if (uri === null && state.uri === undefined) return { state };
       // If the address is the same, the old copy stays while the logo is fetched again.
       const copy = state.uri === uri ? state.copy : undefined;
-      return fetchNext({ uri, attempt: 0, ...(copy && { copy }) }, uri, key);
+      const next = { attempt: 0, ...(uri !== null && { uri }), ...(copy && { copy }) };
+      const { fetching } = state;
+      if (!fetching) return fetchNext(next, context);
+      const lostAt = fetching.queuedAt + LOGO_FETCH_LOST_MS;
+      if (context.now >= lostAt) return fetchNext(next, context);
+      // The lane is shared by all accounts, so a client has one task in it. Its result starts the next fetch.
+      return { state: { ...next, fetching }, remind: { retry: lostAt } };
     },
 
-    fetched(state, { uri, attempt, logo }, { now }) {
+    fetched(state, { uri, attempt, logo }, context) {
+      const { fetching, ...settled } = state;
+      if (state.uri === uri && state.attempt === attempt) {
+        if (logo) return { state: { ...settled, copy: logo }, remind: { retry: null } };
+        const pause = LOGO_RETRIES_MS[attempt - 1];
+        const retry = pause === undefined ? null : context.now + pause;
+        return { state: settled, remind: { retry } };
+      }
+      // The client set its logo during this fetch.
+      if (fetching?.uri === uri && fetching.attempt === attempt) return fetchNext(settled, context);
       // Ignore a report about an earlier address, or about an attempt that was already reported.
-      if (state.uri !== uri || state.attempt !== attempt) return { state };
-      if (logo) return { state: { ...state, copy: logo }, remind: { retry: null } };
-      const pause = LOGO_RETRIES_MS[attempt - 1];
-      return { state, remind: { retry: pause === undefined ? null : now + pause } };
+      return { state };
     },
 
-    retry(state, _input, { key }) {
-      return state.uri === undefined ? { state } : fetchNext(state, state.uri, key);
+    retry(state, _input, context) {
+      const { fetching, ...settled } = state;
+      return state.uri === undefined && !fetching ? { state } : fetchNext(settled, context);
     },
 
     find(state, { uri }) {
@@ -57,10 +73,16 @@ export const clientLogoActor = defineActor(clientLogo, {
   },
 });
 
-function fetchNext(state: DeepReadonly<ClientLogoState>, uri: string, key: string) {
+/** Queues the next fetch of the address, or forgets a client that has no logo any more. */
+function fetchNext(
+  state: DeepReadonly<Omit<ClientLogoState, "fetching">>,
+  { key, now }: { key: string; now: number },
+) {
+  const { uri } = state;
+  if (uri === undefined) return { forget: true as const };
   const attempt = state.attempt + 1;
   return {
-    state: { ...state, attempt },
+    state: { ...state, attempt, fetching: { uri, attempt, queuedAt: now } },
     send: [envelope(logoFetch, key, "fetch", { uri, attempt })],
     remind: { retry: null },
   };

@@ -8,6 +8,8 @@ export const OAuthClientListState = z.object({
    * removed.
    */
   next: z.int().min(0),
+  /** The number of reservations within a day, and the start of this day. */
+  lately: z.object({ since: EpochMs, reservations: z.int().min(0) }).optional(),
   /** Oldest first. */
   clients: z.array(
     z.object({

@@ -1,6 +1,9 @@
 import { expect } from "chai";
 import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
-import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
+import {
+  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+  OAUTH_CLIENTS_PER_DAY_MAX,
+} from "../../../schemas/oauth/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import { OAUTH_CLIENT_RESERVED_MS, oauthClientListActor } from "./oauth-client-list.ts";
@@ -70,6 +73,48 @@ describe("oauth-client-list", () => {
     expect(list.state.clients).to.have.length(1);
     list.run("created", { clientId: id(1) });
     expect(list.run("list", { count: 10 }).clientIds).to.deep.equal([id(1), id(101)]);
+  });
+
+  it("reserve() accepts OAUTH_CLIENTS_PER_DAY_MAX clients within a day, although each is deleted, and refuses one more", () => {
+    const list = new List();
+    const begunAt = list.now;
+    const makeAndRemove = (number: number) => {
+      list.make(number);
+      list.run("removed", { clientId: id(number) });
+    };
+    for (let number = 1; number <= OAUTH_CLIENTS_PER_DAY_MAX; number++) {
+      list.now += 1;
+      makeAndRemove(number);
+    }
+    const more = OAUTH_CLIENTS_PER_DAY_MAX + 1;
+    list.now = begunAt + 1 + 86_400_000 - 1_000;
+    const { code, details, message } = refusal(() => makeAndRemove(more));
+    expect([code, details.retryAfterS]).to.deep.equal(["rate_limited", 1]);
+    expect(message).to.contain(String(OAUTH_CLIENTS_PER_DAY_MAX));
+    list.now += 1_000;
+    for (let number = more; number < more + OAUTH_CLIENTS_PER_DAY_MAX; number++) {
+      makeAndRemove(number);
+    }
+    expect(refusal(() => makeAndRemove(0)).code).to.equal("rate_limited");
+  });
+
+  it("reserve() counts no refused and no repeated reservation", () => {
+    const list = new List();
+    for (let number = 1; number <= OAUTH_CLIENTS_PER_ACCOUNT_MAX; number++) list.make(number);
+    const counted = list.state.lately;
+    expect(counted).to.deep.equal({ since: list.now, reservations: OAUTH_CLIENTS_PER_ACCOUNT_MAX });
+    expect(refusal(() => list.make(101)).code).to.equal("limit_reached");
+    list.run("reserve", { clientId: id(1) });
+    expect(list.state.lately).to.deep.equal(counted);
+    list.run("created", { clientId: id(102) });
+    expect(list.state.lately).to.deep.equal(counted);
+  });
+
+  it("state of the first release loads, and its reservations are counted from now on", () => {
+    const list = new List();
+    list.state = OAuthClientListState.parse({ next: 1, clients: [{ clientId: id(1), number: 0 }] });
+    list.make(2);
+    expect(list.state.lately?.reservations).to.equal(1);
   });
 
   it("the stored state loads again", () => {

@@ -1,6 +1,9 @@
 /** Stores the list of an account's OAuth clients, and limits their number. */
 import { ActorError } from "../../../schemas/errors.ts";
-import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
+import {
+  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+  OAUTH_CLIENTS_PER_DAY_MAX,
+} from "../../../schemas/oauth/limits.ts";
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { OAuthClientListState } from "./oauth-client-list-state.ts";
@@ -10,12 +13,13 @@ import { OAuthClientListState } from "./oauth-client-list-state.ts";
  * any more.
  */
 export const OAUTH_CLIENT_RESERVED_MS = 5 * 60_000;
+const DAY_MS = 86_400_000;
 
 /**
  * Stored at: account id
  *
- * State: `{ next, clients: [{ clientId, number, reservedAt? }] }`; a reservation without a client expires after 5
- * minutes
+ * State: `{ next, lately?: { since, reservations }, clients: [{ clientId, number, reservedAt? }] }`; a reservation
+ * without a client expires after 5 minutes; `lately` counts the reservations of the day that began then
  */
 export const oauthClientListActor = defineActor(oauthClientList, {
   state: OAuthClientListState,
@@ -34,8 +38,9 @@ export const oauthClientListActor = defineActor(oauthClientList, {
           `Cannot create OAuth client: the account has ${OAUTH_CLIENTS_PER_ACCOUNT_MAX}, which is the limit`,
         );
       }
+      const lately = countedReservation(state.lately, now);
       const client = { clientId, number: state.next, reservedAt: now };
-      return { state: { next: state.next + 1, clients: [...clients, client] }, reply: {} };
+      return { state: { next: state.next + 1, lately, clients: [...clients, client] }, reply: {} };
     },
 
     created(state, { clientId }) {
@@ -48,7 +53,7 @@ export const oauthClientListActor = defineActor(oauthClientList, {
       }
       // The reservation had expired, but the client was created after all.
       const clients = [...state.clients, { clientId, number: state.next }];
-      return { state: { next: state.next + 1, clients } };
+      return { state: { ...state, next: state.next + 1, clients } };
     },
 
     removed(state, { clientId }) {
@@ -71,6 +76,18 @@ export const oauthClientListActor = defineActor(oauthClientList, {
     },
   },
 });
+
+/** Counts one more reservation of the day. Throws `rate_limited` if the limit of the day is reached. */
+function countedReservation(lately: OAuthClientListState["lately"], now: number) {
+  const isSameDay = lately !== undefined && now < lately.since + DAY_MS;
+  const { since, reservations } = isSameDay ? lately : { since: now, reservations: 0 };
+  if (reservations >= OAUTH_CLIENTS_PER_DAY_MAX) {
+    const text = `Cannot create OAuth client: the account created ${OAUTH_CLIENTS_PER_DAY_MAX} within a day, which is the limit`;
+    const retryAfterS = Math.ceil((since + DAY_MS - now) / 1_000);
+    throw new ActorError("rate_limited", text, { retryAfterS });
+  }
+  return { since, reservations: reservations + 1 };
+}
 
 function numberOf(cursor: string): number {
   if (/^\d{1,15}$/.test(cursor)) return Number(cursor);

@@ -10,8 +10,8 @@ import {
 import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state.ts";
 
 /**
- * Limits the log entries that people may cause for one client within a day. A person who tries out the settings
- * causes about twenty.
+ * Limits the log entries, lookups of the domain and fetches of the logo that people may cause for one client within a
+ * day. A person who tries out the settings causes about twenty.
  */
 export const CLIENT_CHANGES_PER_DAY_MAX = 40;
 /**
@@ -50,8 +50,8 @@ export function logged(
 }
 
 /**
- * Returns the state with `entries` more log entries counted. Throws `rate_limited` if the daily limit is reached.
- * Otherwise a person could push their own earlier changes out of the log.
+ * Returns the state with `entries` more changes counted. Throws `rate_limited` if the daily limit is reached.
+ * Otherwise a person could push their own earlier changes out of the log, and fill lanes that all accounts share.
  */
 export function counted(state: LiveClient, entries: number, now: number): LiveClient {
   const { lately } = state;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { DOMAIN_CHECK_LOST_MS, DOMAIN_POLL_FIRST_MS, DOMAIN_RECHECK_MS } from "./domain.ts";
-import { complete, DrivenClient, pace } from "./testing/driven-client.ts";
+import { ACCOUNT, by, complete, DrivenClient, pace } from "./testing/driven-client.ts";
 
 const verification = (client: DrivenClient) => client.get().verification;
 const actions = (client: DrivenClient) => client.changes().map(({ action }) => action);
@@ -75,9 +75,15 @@ describe("the domain of an oauth-client", () => {
     client.ask();
     client.update({ clientUri: "https://other.example.com/" });
     client.report(3, "found");
-    expect(client.changed).to.equal(false);
-    client.update({ clientUri: null });
+    expect(verification(client)?.status).to.equal("pending");
     client.report(3, "found");
+    expect(client.changed).to.equal(false);
+    client.ask();
+    client.update({ clientUri: null });
+    client.report(4, "found");
+    expect(verification(client)).to.equal(undefined);
+    expect(client.due.size).to.equal(0);
+    client.report(4, "found");
     expect(client.changed).to.equal(false);
   });
 
@@ -155,6 +161,62 @@ describe("the domain of an oauth-client", () => {
     expect(verification(client)).to.include({ status: "pending", nextCheckAt: client.now });
     expect(actions(client)).to.have.length(length);
     expect(client.ask()).to.be.greaterThan(0);
+  });
+
+  it("queues no second lookup when the client URL is sent again; the result starts the next one", () => {
+    for (const client of [DrivenClient.made(complete), DrivenClient.verified()]) {
+      const open = client.ask();
+      const lostAt = client.now + DOMAIN_CHECK_LOST_MS;
+      for (const host of ["other", "bot"]) {
+        client.now += 1;
+        client.update({ clientUri: `https://${host}.example.com/` });
+        client.run("checkDomain", {});
+        expect(client.due.get("checkDomain")).to.equal(lostAt);
+        expect(client.sent).to.deep.equal([]);
+      }
+      const { status, lastAnswer } = verification(client) ?? {};
+      client.report(open, "absent");
+      // The result is older than the request, so it does not count.
+      expect(verification(client)?.status).to.equal(status);
+      expect(verification(client)?.lastAnswer).to.equal(lastAnswer);
+      expect(client.due.get("checkDomain")).to.equal(client.now);
+      expect(client.ask()).to.equal(open + 1);
+      client.report(open + 1, "found");
+      expect(verification(client)?.status).to.equal("verified");
+    }
+  });
+
+  it("does not count an answer to a lookup before the client URL of a verified client was sent again", () => {
+    const client = DrivenClient.verified();
+    const open = client.ask();
+    client.update({ clientUri: complete.clientUri });
+    client.report(open, "absent");
+    expect(verification(client)).to.not.have.property("missingSince");
+    client.check("found");
+    expect(verification(client)).to.include({ lastAnswer: "it was found" });
+  });
+
+  it("waits for a lookup up to DOMAIN_CHECK_LOST_MS, and not past the end of its time window", () => {
+    const lost = DrivenClient.made(complete);
+    const open = lost.ask();
+    lost.update({ clientUri: complete.clientUri });
+    lost.run("checkDomain", {});
+    expect(lost.ask()).to.equal(open + 1);
+    lost.report(open, "found");
+    expect(lost.changed).to.equal(false);
+
+    const short = DrivenClient.made(complete);
+    short.ask();
+    const windowMs = DOMAIN_CHECK_LOST_MS / 2;
+    const patch = { clientUri: complete.clientUri };
+    short.run("update", { accountId: ACCOUNT, by, patch, pace: { ...pace, windowMs } });
+    const end = short.now + windowMs;
+    short.run("checkDomain", {});
+    expect(short.due.get("checkDomain")).to.equal(end);
+    expect(short.ask()).to.equal(0);
+    expect(verification(short)?.status).to.equal("failed");
+    short.report(1, "found");
+    expect(verification(short)?.status).to.equal("failed");
   });
 
   it("starts again for another host; another path of the same host stays verified", () => {

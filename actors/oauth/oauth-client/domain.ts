@@ -37,9 +37,10 @@ export function startVerification(
   { before, now }: { before: Domain | undefined; now: number },
 ): DomainStep {
   const known = before?.host === host ? before : undefined;
-  // A verified domain stays verified during a new lookup.
+  // A verified domain stays verified during a new lookup. The answer to an earlier lookup does not count any more.
   if (known?.status === "verified") {
-    return { domain: { ...known, pace, nextCheckAt: now }, checkAt: now, logs: [] };
+    const { awaiting: _, ...verified } = known;
+    return { domain: { ...verified, pace, nextCheckAt: now }, checkAt: now, logs: [] };
   }
   const { lastAnswer, lastCheckedAt } = known ?? {};
   const changes = [{ field: "host", from: null, to: host }];
@@ -83,7 +84,7 @@ export function checkDue(
   const again = now + Math.max(DOMAIN_CHECK_LOST_MS, now - heardAt);
   return {
     domain: { ...domain, status, awaiting: check, lookups: domain.lookups + 1, nextCheckAt: now },
-    checkAt: status === "verified" ? again : Math.min(again, endOf(domain)),
+    checkAt: beforeEnd(domain, again),
     logs: [],
   };
 }
@@ -126,6 +127,10 @@ export function answered(
       return outcome satisfies never;
   }
 }
+
+/** Returns the time of a check: `at`, but not after the end of a verification that is not successful yet. */
+export const beforeEnd = (domain: Domain, at: number) =>
+  domain.status === "verified" ? at : Math.min(at, endOf(domain));
 
 const endOf = ({ startedAt, pace }: Domain) => startedAt + pace.windowMs;
 

@@ -40,12 +40,16 @@ const Live = z.object({
   domain: Domain.optional(),
   /** The number of lookups so far, which is also the number of the last lookup. */
   checks: z.int().min(0),
+  /**
+   * The lookup whose result did not arrive yet, also if the domain changed meanwhile, and when its task was queued.
+   */
+  openLookup: z.object({ check: z.int().min(1), queuedAt: EpochMs }).optional(),
   createdAt: EpochMs,
   updatedAt: EpochMs,
   promotedAt: EpochMs.optional(),
   /** The number of the next change in the log. */
   nextChange: z.int().min(0),
-  /** The number of log entries that people caused within a day, and the start of this day. */
+  /** The number of changes that people caused within a day, and the start of this day. */
   lately: z.object({ since: EpochMs, entries: z.int().min(0) }).optional(),
 });
 export type LiveClient = DeepReadonly<z.infer<typeof Live>>;

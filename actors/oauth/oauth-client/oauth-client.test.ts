@@ -343,6 +343,20 @@ describe("oauth-client", () => {
     client.run("remove", { accountId: ACCOUNT, by });
   });
 
+  it("counts an update that names the logo among the changes of a day, even if it changes nothing", () => {
+    const { logoUri = "" } = complete;
+    const client = DrivenClient.made({ logoUri });
+    for (let number = 1; number <= CLIENT_CHANGES_PER_DAY_MAX; number++) client.update({ logoUri });
+    expect(client.changes()).to.have.length(1);
+    for (const address of [logoUri, null]) {
+      const { code } = refusal(() => client.update({ logoUri: address }));
+      expect(code).to.equal("rate_limited");
+    }
+    client.now += 86_400_000;
+    client.update({ logoUri });
+    expect(client.sent.map(({ kind }) => kind)).to.deep.equal(["client-logo"]);
+  });
+
   it("the stored state loads again", () => {
     for (const client of [DrivenClient.public(), DrivenClient.made(), new DrivenClient()]) {
       const text = JSON.stringify(client.state);

@@ -11,7 +11,15 @@ import { type ClientEntry, oauthClient } from "../../../schemas/oauth/oauth-clie
 import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { counted, differences, logged, pageOfChanges, SYSTEM } from "./change-log.ts";
-import { answered, checkDue, type DomainStep, startVerification, textOf } from "./domain.ts";
+import {
+  answered,
+  beforeEnd,
+  checkDue,
+  DOMAIN_CHECK_LOST_MS,
+  type DomainStep,
+  startVerification,
+  textOf,
+} from "./domain.ts";
 import { ChangeRow, type LiveClient, OAuthClientState } from "./oauth-client-state.ts";
 import { newSecret, secretLog, withoutOldSecret, withSecret } from "./secrets.ts";
 import { checkSettings, update } from "./update.ts";
@@ -24,10 +32,11 @@ const removed = { change: "removed" } as const;
  *
  * State: `{ life: "none" }`, `{ life: "removed", accountId, removedAt }` (forgotten after 90 days), or `{ life:
  * "live", accountId, registration, visibility, secrets: [{ id, lastFour, createdAt, lastUsedAt?, hash }], code,
- * domain?, checks, createdAt, updatedAt, promotedAt?, nextChange, lately? }`; `lately` is `{ since, entries }`, the
- * log's entries of the day that began then; `domain` is `{ status, host, startedAt, pace: { pollMs, windowMs },
- * lookups, awaiting?, lastAnswer?, lastCheckedAt?, nextCheckAt?, verifiedAt?, missingSince? }`, where `awaiting` is
- * the number of the lookup that is not answered yet; the secrets themselves are stored nowhere
+ * domain?, checks, openLookup?: { check, queuedAt }, createdAt, updatedAt, promotedAt?, nextChange, lately? }`;
+ * `lately` is `{ since, entries }`, the changes of the day that began then; `domain` is `{ status, host, startedAt,
+ * pace: { pollMs, windowMs }, lookups, awaiting?, lastAnswer?, lastCheckedAt?, nextCheckAt?, verifiedAt?,
+ * missingSince? }`, where `awaiting` is the number of the lookup whose answer counts; `openLookup` is the lookup
+ * whose result did not arrive yet; the secrets themselves are stored nowhere
  *
  * Row `change.<number>`: `{ number, at, by: { type, id, clientId? }, action, changes: [{ field, from, to }] }`: the
  * last 600 changes
@@ -87,9 +96,11 @@ export const oauthClientActor = defineActor(oauthClient, {
       const client = ownedBy(state, asked.accountId, key);
       const { state: next, logs, checkAt } = update(client, asked, now);
       const send = followLogo(key, asked.patch.logoUri);
-      if (next === client) return { state, reply: entryOf(client), send };
-      // One more entry is counted if a lookup follows, because its result may add an entry.
-      const changed = counted(next, logs.length + Number(typeof checkAt === "number"), now);
+      if (next === client && send.length === 0) return { state, reply: entryOf(client) };
+      // One more entry is counted if a lookup follows, because its result may add an entry. A fetch of the logo alone
+      // counts too, because it costs a task.
+      const entries = Math.max(logs.length + Number(typeof checkAt === "number"), send.length);
+      const changed = counted(next, entries, now);
       return {
         ...logged(changed, logs, { by: asked.by, at: now }),
         reply: entryOf(next),
@@ -163,18 +174,29 @@ export const oauthClientActor = defineActor(oauthClient, {
       const check = state.checks + 1;
       const step = checkDue(state.domain, { check, now });
       if (step.domain.awaiting !== check) return domainTransition(state, step, now);
+      const lostAt = state.openLookup && state.openLookup.queuedAt + DOMAIN_CHECK_LOST_MS;
+      if (lostAt !== undefined && now < lostAt) {
+        // The lane is shared by all accounts, so a client has one task in it. Its result starts the next lookup.
+        return { state, remind: { checkDomain: beforeEnd(state.domain, lostAt) } };
+      }
       const { host } = step.domain;
       const input = { host, text: textOf(state.code), check };
+      const openLookup = { check, queuedAt: now };
       return {
-        ...domainTransition({ ...state, checks: check }, step, now),
+        ...domainTransition({ ...state, checks: check, openLookup }, step, now),
         send: [envelope(dnsCheck, key, "findText", input)],
       };
     },
 
     domainChecked(state, report, { now }) {
-      if (state.life !== "live" || !state.domain) return { state };
-      const step = answered(state.domain, report, now);
-      return step ? domainTransition(state, step, now) : { state };
+      if (state.life !== "live") return { state };
+      const { openLookup, ...settled } = state;
+      const step = state.domain && answered(state.domain, report, now);
+      if (step) return domainTransition(settled, step, now);
+      if (openLookup?.check !== report.check) return { state };
+      // The verification was started again during this lookup, or has ended.
+      const isWaiting = state.domain !== undefined && state.domain.status !== "failed";
+      return { state: settled, ...(isWaiting && { remind: { checkDomain: now } }) };
     },
 
     forget(state) {

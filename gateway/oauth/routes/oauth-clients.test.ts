@@ -1,8 +1,12 @@
 import { expect } from "chai";
 import { dnsCheckWorker } from "../../../actors/oauth/workers/dns-check/dns-check.ts";
 import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
-import { OAUTH_CLIENTS_PER_ACCOUNT_MAX } from "../../../schemas/oauth/limits.ts";
+import {
+  OAUTH_CLIENTS_PER_ACCOUNT_MAX,
+  OAUTH_CLIENTS_PER_DAY_MAX,
+} from "../../../schemas/oauth/limits.ts";
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
+import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import {
   CLIENT_URI_CHARS_MAX,
   CLIENT_URIS_MAX,
@@ -199,6 +203,21 @@ describe("routes of OAuth clients", function () {
     const all = await gateway.ask(clients);
     expect(all.json?.result).to.have.length(OAUTH_CLIENTS_PER_ACCOUNT_MAX);
     expect(all.json?.result_info).to.deep.equal({ count: OAUTH_CLIENTS_PER_ACCOUNT_MAX });
+  });
+
+  it("createOAuthClient() answers 429 past OAUTH_CLIENTS_PER_DAY_MAX clients of a day, although each was deleted", async () => {
+    const { actors, accountId } = gateway;
+    for (let number = 1; number <= OAUTH_CLIENTS_PER_DAY_MAX; number++) {
+      const clientId = number.toString(16).padStart(32, "0");
+      await actors.call(oauthClientList, accountId, "reserve", { clientId });
+      await actors.send(oauthClientList, accountId, "removed", { clientId });
+      await actors.settled();
+    }
+    const { status, headers, json } = await create();
+    expect(status).to.equal(429);
+    expect(Number(headers.get("Retry-After"))).to.be.within(1, 86_400);
+    expect(json?.errors[0]?.message).to.contain(String(OAUTH_CLIENTS_PER_DAY_MAX));
+    expect((await gateway.ask(clients)).json?.result).to.deep.equal([]);
   });
 
   it("listOAuthClients() lists the newest first, from a cursor, without deleted clients", async () => {
