@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
 import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
+import { gitStorage } from "../../schemas/repositories/git-storage.ts";
 import { REPO_TOKEN_TTL_S } from "../../schemas/repositories/limits.ts";
 import {
   type NamespaceEntry,
@@ -109,7 +110,7 @@ export class Repositories {
   }
 
   /** Starts an import. The repository exists immediately, still empty, and `get` returns the progress. */
-  import(
+  async import(
     address: RepoAddress,
     {
       url,
@@ -125,7 +126,16 @@ export class Repositories {
   ): Promise<CreatedRepo> {
     const origin = { url, branch: branch ?? null, depth: depth ?? null, readOnly };
     const settings = branch === undefined ? {} : { defaultBranch: branch };
-    return this.make(address, settings, { source: `git:${url}`, status: "importing", origin });
+    const { actors } = this.parts;
+    const { accountId } = address;
+    const id = newRepoId();
+    await actors.call(gitStorage, accountId, "holdImport", { id });
+    const made = { source: `git:${url}`, status: "importing" as const, origin, id };
+    return this.make(address, settings, made).catch((error: unknown) => {
+      // If this message is lost, the import stops counting after a day.
+      void actors.send(gitStorage, accountId, "importEnded", { id }).catch(() => {});
+      throw error;
+    });
   }
 
   async get(address: RepoAddress, signal: AbortSignal): Promise<RepoEntry> {
@@ -282,16 +292,18 @@ export class Repositories {
       content?: () => Promise<NewContent>;
       shallow?: readonly string[];
       origin?: RepoOrigin;
+      /** The repository's id, if the caller has already used it. */
+      id?: string;
       /** True if the namespace exists and is in the account's list. */
       isListed?: boolean;
     },
   ): Promise<CreatedRepo> {
     const { actors, now } = this.parts;
     const { accountId, namespace: space, name } = address;
-    const id = newRepoId();
     const { description = null, defaultBranch = "main", readOnly = false } = settings;
     const shown = { description, defaultBranch, readOnly };
     const { source, status, content, shallow = [], origin: imported, isListed } = origin;
+    const { id = newRepoId() } = origin;
     const times = { createdAt: now(), updatedAt: now(), lastPushAt: null };
     const listing = { id, name, ...shown, source, status, ...times };
     const { secret, secretHash } = newRepoToken();

@@ -1,6 +1,6 @@
 /** REST routes that create, list, show, change, fork, import, prune and delete repositories. */
 import { z } from "zod";
-import { ActorError } from "../../../schemas/errors.ts";
+import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
@@ -261,15 +261,18 @@ function prune(repositories: Repositories) {
   };
 }
 
+/** Refusals of an import that may be a repetition: the name is taken, or the account has too many imports. */
+const TAKEN: ReadonlySet<ErrorCode> = new Set(["conflict", "limit_reached"]);
+
 function importRepo(repositories: Repositories) {
   return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ImportRepo>>) => {
     const address = addressOf(parameters);
     const { url, branch, depth, read_only: readOnly } = body;
     const origin = { url, branch, depth, readOnly };
     const made = await repositories.import(address, origin).catch(async (error: unknown) => {
-      if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
-      const known = await repositories.get(address, signal);
-      if (known.status !== "importing") throw error;
+      if (!(error instanceof ActorError) || !TAKEN.has(error.code)) throw error;
+      const known = await repositories.get(address, signal).catch(() => undefined);
+      if (known?.status !== "importing") throw error;
       throw new ActorError("import_in_progress", "Cannot import: it is being imported already");
     });
     return { result: wireCreated(made) };
