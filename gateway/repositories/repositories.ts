@@ -179,9 +179,10 @@ export class Repositories {
   /**
    * Schedules the permanent deletion of unreachable objects. Until it happens, a client that knows an object's id can
    * still fetch the object. Without a prune such objects stay, as users of git expect after a mistaken force push.
+   * Returns the earliest time of the prune.
    */
-  async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
-    const { actors } = this.parts;
+  async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string; at: number }> {
+    const { actors, now } = this.parts;
     return this.#with(address, signal, async (id) => {
       const entry = await actors.call(repo, id, "get", address, { signal });
       if (entry.status === "importing" || entry.status === "forking") {
@@ -191,8 +192,8 @@ export class Repositories {
           text,
         );
       }
-      await actors.call(repo, id, "prune", {});
-      return { id };
+      const { at = now() } = await actors.call(repo, id, "prune", {});
+      return { id, at };
     });
   }
 

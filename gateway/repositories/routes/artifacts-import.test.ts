@@ -301,7 +301,8 @@ describe("imports", function () {
       (await world.ask(`/imports/repos/shallow/commit/${secret}`)).status === 200;
     expect(await readable()).to.equal(true);
     const pruned = await world.post("/imports/repos/shallow/prune", undefined);
-    expect([pruned.status, pruned.result]).to.deep.equal([202, { id: result.id }]);
+    expect([pruned.status, pruned.result.id]).to.deep.equal([202, result.id]);
+    expect(Date.parse(pruned.result.runs_at)).to.be.at.most(Date.now());
     await until("what no ref leads to is gone", async () => !(await readable()), 60_000);
     expect(await logOf("shallow", "main")).to.have.length(4);
     const again = await world.checkout();

@@ -17,6 +17,7 @@ import {
   CreatedRepo,
   DeletedRepo,
   ForkedRepo,
+  PrunedRepo,
   WireRepo,
   WireRepoDetails,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
@@ -31,6 +32,7 @@ import {
   REPO,
   REPOS,
   readCursor,
+  timeOf,
   wireDetails,
   wireRepo,
 } from "./artifacts-shapes.ts";
@@ -136,7 +138,7 @@ const PRUNE_REPO = {
   parameters: RepoPath,
   query: nothing,
   refusals: ["import_in_progress", "fork_in_progress"],
-  answer: { result: DeletedRepo, status: 202 },
+  answer: { result: PrunedRepo, status: 202 },
 } as const;
 
 const IMPORT_REPO = {
@@ -257,7 +259,8 @@ function fork(repositories: Repositories) {
 
 function prune(repositories: Repositories) {
   return async ({ parameters, signal }: OfRepo) => {
-    return { result: await repositories.prune(addressOf(parameters), signal) };
+    const { id, at } = await repositories.prune(addressOf(parameters), signal);
+    return { result: { id, runs_at: timeOf(at) } };
   };
 }
 
