@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
 import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
+import { gitStorage } from "../../schemas/repositories/git-storage.ts";
 import { REPO_TOKEN_TTL_S } from "../../schemas/repositories/limits.ts";
 import {
   type NamespaceEntry,
@@ -110,7 +111,7 @@ export class Repositories {
   }
 
   /** Starts an import. The repository exists immediately, still empty, and `get` returns the progress. */
-  import(
+  async import(
     address: RepoAddress,
     {
       url,
@@ -126,7 +127,16 @@ export class Repositories {
   ): Promise<CreatedRepo> {
     const origin = { url, branch: branch ?? null, depth: depth ?? null, readOnly };
     const settings = branch === undefined ? {} : { defaultBranch: branch };
-    return this.make(address, settings, { source: `git:${url}`, status: "importing", origin });
+    const { actors } = this.parts;
+    const { accountId } = address;
+    const id = newRepoId();
+    await actors.call(gitStorage, accountId, "holdImport", { id });
+    const made = { source: `git:${url}`, status: "importing" as const, origin, id };
+    return this.make(address, settings, made).catch((error: unknown) => {
+      // If this message is lost, the import stops counting after a day.
+      void actors.send(gitStorage, accountId, "importEnded", { id }).catch(() => {});
+      throw error;
+    });
   }
 
   async get(address: RepoAddress, signal: AbortSignal): Promise<RepoEntry> {
@@ -170,9 +180,10 @@ export class Repositories {
   /**
    * Schedules the permanent deletion of unreachable objects. Until it happens, a client that knows an object's id can
    * still fetch the object. Without a prune such objects stay, as users of git expect after a mistaken force push.
+   * Returns the earliest time of the prune.
    */
-  async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string }> {
-    const { actors } = this.parts;
+  async prune(address: RepoAddress, signal: AbortSignal): Promise<{ id: string; at: number }> {
+    const { actors, now } = this.parts;
     return this.#with(address, signal, async (id) => {
       const entry = await actors.call(repo, id, "get", address, { signal });
       if (entry.status === "importing" || entry.status === "forking") {
@@ -182,8 +193,8 @@ export class Repositories {
           text,
         );
       }
-      await actors.call(repo, id, "prune", {});
-      return { id };
+      const { at = now() } = await actors.call(repo, id, "prune", {});
+      return { id, at };
     });
   }
 
@@ -279,16 +290,18 @@ export class Repositories {
       content?: () => Promise<NewContent>;
       shallow?: readonly string[];
       origin?: RepoOrigin;
+      /** The repository's id, if the caller has already used it. */
+      id?: string;
       /** True if the namespace exists and is in the account's list. */
       isListed?: boolean;
     },
   ): Promise<CreatedRepo> {
     const { actors, now } = this.parts;
     const { accountId, namespace: space, name } = address;
-    const id = newRepoId();
     const { description = null, defaultBranch = "main", readOnly = false } = settings;
     const shown = { description, defaultBranch, readOnly };
     const { source, status, content, shallow = [], origin: imported, isListed } = origin;
+    const { id = newRepoId() } = origin;
     const times = { createdAt: now(), updatedAt: now(), lastPushAt: null };
     const listing = { id, name, ...shown, source, status, ...times };
     const { secret, secretHash } = newRepoToken();

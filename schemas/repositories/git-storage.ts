@@ -1,11 +1,12 @@
 /**
- * The contract of the actor that counts an account's bytes in repositories and limits them. The key is the account's
- * id.
+ * The contract of the actor that counts an account's bytes in repositories and its imports, and limits both. The key
+ * is the account's id.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
 import { Id } from "../values.ts";
+import { RepoId } from "./git-names.ts";
 import { GIT_SIZE_SETTINGS } from "./git-sizes.ts";
 
 const Bytes = z.int().min(0);
@@ -40,6 +41,14 @@ export const gitStorage = defineContract({
     /** Reports removed bytes. The actor of the sweep sends it, because a gateway may stop before it reports. */
     removed: { input: z.object({ bytes: Bytes }) },
     get: { input: Nothing, reply: GitStored },
+
+    /**
+     * Counts an import before it is queued, for a limited time. The id is that of the new repository. Refuses with
+     * `limit_reached` past IMPORTS_PER_ACCOUNT_MAX.
+     */
+    holdImport: { input: z.object({ id: RepoId }), reply: Nothing },
+    /** Reports that an import has ended, or that it was never queued. */
+    importEnded: { input: z.object({ id: RepoId }) },
   },
 });
 

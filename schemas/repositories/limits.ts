@@ -191,6 +191,11 @@ export const GIT_BYTES_PER_ACCOUNT = 8 * 1024 ** 3;
  */
 export const COMPACT_PACKS = 50;
 /**
+ * The shortest interval between two prunes of one repository. The sweep has then removed the packs that the previous
+ * prune replaced, so that repeated prunes store each repository at most twice.
+ */
+export const PRUNE_INTERVAL_MS = 3 * 60 * 60_000;
+/**
  * How long the store keeps at least a new pack that no repository names yet. It is longer than any push takes from
  * storing its pack to sending `swap`.
  */
@@ -279,6 +284,11 @@ export const COMMIT_TRIES_MAX = 8;
 
 /** Time limit of one import: enough for 1 GB over 5 Mbit/s. */
 export const IMPORT_MS_MAX = 30 * 60_000;
+/**
+ * Limit for the imports of one account that run or wait. All accounts share a queue of LANE_TASKS_MAX imports. Past
+ * this number, the tasks wait in the outboxes of shards, and delay all other tasks there.
+ */
+export const IMPORTS_PER_ACCOUNT_MAX = 16;
 /** The largest depth of an import, in commits of one line of history. No repository of REPO_BYTES_MAX has more. */
 export const IMPORT_DEPTH_MAX = 1_000_000;
 export const IMPORT_URL_CHARS_MAX = 2_048;

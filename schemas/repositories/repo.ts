@@ -353,8 +353,8 @@ export const repo = defineContract({
 
     ...lfsLockMessages,
 
-    /** Schedules the deletion of objects that no ref reaches. */
-    prune: { input: Nothing, reply: Nothing },
+    /** Schedules the deletion of objects that no ref reaches. It runs at `at` or later; older hosts omit `at`. */
+    prune: { input: Nothing, reply: z.object({ at: EpochMs.optional() }) },
     /** An upkeep task reports its end. `isFull`: the stream of packs had no room for its result. */
     upkeepEnded: { input: z.object({ pruned: z.boolean(), isFull: z.boolean().optional() }) },
     /** Reports that a push was refused for lack of space. The repository is then pruned, which may free space. */

@@ -12,12 +12,14 @@ import {
   SIGN_OUTS_PER_ADDRESS_MAX,
 } from "../../gateway/oauth/oauth-router.ts";
 import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
+import { IMPORT_SLOTS } from "../../gateway/repositories/import/import-turns.ts";
 import {
   downloadMsMax,
   LFS_ACCOUNT_SHARE,
   LFS_DOWNLOAD_BYTES_PER_S,
   LFS_TRANSFERS_MAX,
 } from "../../gateway/repositories/lfs/transfer-slots.ts";
+import { UPKEEP_BYTES_FACTOR } from "../../gateway/repositories/packs/account-storage.ts";
 import {
   GIT_FREE_SHARE,
   GIT_PROCESSES_PER_CORE,
@@ -87,11 +89,13 @@ import {
   GIT_BYTES_PER_ACCOUNT,
   IMPORT_REDIRECTS_MAX,
   IMPORT_RETRY_PAUSES_MS,
+  IMPORTS_PER_ACCOUNT_MAX,
   LFS_LOCK_PATH_CHARS_MAX,
   LFS_LOCKS_MAX,
   LFS_OBJECTS_MAX,
   NAMESPACE_REPOS_MAX,
   NAMESPACES_MAX,
+  PRUNE_INTERVAL_MS,
   READ_BYTES_MAX,
   REF_NAME_BYTES_MAX,
   REFS_MAX,
@@ -132,6 +136,16 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "locks of large files in a repository; characters of a locked path",
     `${count(LFS_LOCKS_MAX)}; ${count(LFS_LOCK_PATH_CHARS_MAX)}`,
     "409; 400",
+  ],
+  [
+    "imports of an account that run or wait; imports that one gateway runs at a time; of one account",
+    `${count(IMPORTS_PER_ACCOUNT_MAX)}; ${count(IMPORT_SLOTS)}; ${count(IMPORT_SLOTS - 1)}`,
+    "409; they wait, and accounts take turns; likewise",
+  ],
+  [
+    "time between two prunes of a repository; bytes of an account with those that its prunes and compactions add",
+    `${time(PRUNE_INTERVAL_MS)}; ${count(UPKEEP_BYTES_FACTOR)} times the limit of the account`,
+    "the prune runs later, and its response says when; the prune or compaction is postponed",
   ],
   [
     "redirects of an import; repetitions after a 5xx",

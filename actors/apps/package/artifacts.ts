@@ -96,7 +96,7 @@ export interface ArtifactsRepo extends Disposable {
     name: string,
     options?: { description?: string; readOnly?: boolean; defaultBranchOnly?: boolean },
   ): Promise<ForkedRepo>;
-  /** Deletes objects that no ref reaches. */
+  /** Deletes objects that no ref reaches: soon, or three hours after the repository's last prune. */
   prune(): Promise<void>;
 
   /** Lists commits by first parents, newest first. Throws NOT_FOUND if the ref does not exist. */

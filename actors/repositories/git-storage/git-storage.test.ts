@@ -1,7 +1,8 @@
 import { expect } from "chai";
+import { IMPORTS_PER_ACCOUNT_MAX } from "../../../schemas/repositories/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { GIT_HELD_MAX, GIT_HELD_MS, gitStorageActor } from "./git-storage.ts";
+import { GIT_HELD_MAX, GIT_HELD_MS, gitStorageActor, IMPORT_HELD_MS } from "./git-storage.ts";
 
 const id = (number: number) => number.toString(16).padStart(32, "0");
 type State = Parameters<(typeof gitStorageActor)["handlers"]["get"]>[0];
@@ -59,5 +60,44 @@ describe("git-storage", () => {
     const removed = (bytes: number) =>
       runHandler(gitStorageActor, "removed", state, { bytes }).state.bytes;
     expect([removed(4), removed(10), removed(11)]).to.deep.equal([6, 0, 0]);
+  });
+
+  const repoId = (number: number) => number.toString(36).padStart(16, "0");
+  const holdImport = (state: State, number: number, now = 0) =>
+    runHandler(gitStorageActor, "holdImport", state, { id: repoId(number) }, { now }).state;
+  const importEnded = (state: State, number: number) =>
+    runHandler(gitStorageActor, "importEnded", state, { id: repoId(number) });
+  const atLimit = () =>
+    Array.from({ length: IMPORTS_PER_ACCOUNT_MAX }, (_, number) => number).reduce(
+      (state: State, number) => holdImport(state, number),
+      initial,
+    );
+
+  it("holdImport() accepts IMPORTS_PER_ACCOUNT_MAX imports, each once, and refuses one more", () => {
+    const full = atLimit();
+    const refused = refusal(() => holdImport(full, IMPORTS_PER_ACCOUNT_MAX));
+    expect(refused.code).to.equal("limit_reached");
+    expect(refused.message).to.contain("16 imports of the account run or wait");
+    expect(holdImport(full, 0).imports).to.have.length(IMPORTS_PER_ACCOUNT_MAX);
+    // Uploads do not change the number of imports.
+    const stored = settle(hold(full, 60).state, 60, true);
+    expect(stored.imports).to.deep.equal(full.imports);
+  });
+
+  it("importEnded() frees the place of an import once, also of an import that is not known", () => {
+    const { state } = importEnded(atLimit(), 3);
+    expect(state.imports).to.have.length(IMPORTS_PER_ACCOUNT_MAX - 1);
+    expect(importEnded(state, 3).changed).to.equal(false);
+    expect(importEnded(initial, 3).changed).to.equal(false);
+    expect(holdImport(state, IMPORTS_PER_ACCOUNT_MAX).imports).to.have.length(
+      IMPORTS_PER_ACCOUNT_MAX,
+    );
+  });
+
+  it("an import whose end was not reported stops counting after IMPORT_HELD_MS", () => {
+    const full = atLimit();
+    const at = (now: number) => () => holdImport(full, IMPORTS_PER_ACCOUNT_MAX, now);
+    expect(refusal(at(IMPORT_HELD_MS - 1)).code).to.equal("limit_reached");
+    expect(at(IMPORT_HELD_MS)().imports).to.have.length(1);
   });
 });

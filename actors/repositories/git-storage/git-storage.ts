@@ -1,14 +1,21 @@
-/** Counts the bytes that an account stores in repositories, and refuses uploads past the account's limit. */
+/**
+ * Counts the bytes that an account stores in repositories, and its imports. Refuses uploads and imports past the
+ * account's limits.
+ */
 
 import { z } from "zod";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { RepoId } from "../../../schemas/repositories/git-names.ts";
 import {
   accountFull,
   type GitStored,
   gitStorage,
 } from "../../../schemas/repositories/git-storage.ts";
-import { GIT_PROCESS_MS_MAX } from "../../../schemas/repositories/limits.ts";
+import {
+  GIT_PROCESS_MS_MAX,
+  IMPORTS_PER_ACCOUNT_MAX,
+} from "../../../schemas/repositories/limits.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
@@ -22,6 +29,11 @@ export const GIT_HELD_MAX = 256;
  * died.
  */
 export const GIT_HELD_MS = 2 * GIT_PROCESS_MS_MAX;
+/**
+ * An import whose end was not reported stops counting after this time. Imports of several accounts may wait for many
+ * hours, but no shorter time frees the place of an import that was lost.
+ */
+export const IMPORT_HELD_MS = 24 * 60 * 60_000;
 
 const GitStorageState = z.object({
   bytes: z.int().min(0),
@@ -29,14 +41,17 @@ const GitStorageState = z.object({
    * The space reserved for uploads in flight. The uploading process may die, so each reservation expires at `until`.
    */
   held: z.array(z.object({ id: Id, bytes: z.int().min(0), until: EpochMs })),
+  /** The imports that run or wait, by the ids of their repositories. A lost import stops counting at `until`. */
+  imports: z.array(z.object({ id: RepoId, until: EpochMs })).optional(),
 });
 type State = DeepReadonly<z.infer<typeof GitStorageState>>;
 
 /**
  * Stored at: account id
  *
- * State: `{ bytes, held: [{ id, bytes, until }] }`: bytes of the account's packs, with their indexes, and large files
- * in `PACKS`, each once; what is being stored has room held for it for an hour at most
+ * State: `{ bytes, held: [{ id, bytes, until }], imports?: [{ id, until }] }`: bytes of the account's packs, with
+ * their indexes, and large files in `PACKS`, each once; what is being stored has room held for it for an hour at most;
+ * `imports`: the repositories whose import runs or waits, each for a day at most
  */
 export const gitStorageActor = defineActor(gitStorage, {
   state: GitStorageState,
@@ -59,7 +74,7 @@ export const gitStorageActor = defineActor(gitStorage, {
 
     settle(state, { id, bytes, stored }) {
       const held = state.held.filter((other) => other.id !== id);
-      return { state: { bytes: state.bytes + (stored ? bytes : 0), held } };
+      return { state: { ...state, bytes: state.bytes + (stored ? bytes : 0), held } };
     },
 
     add(state, { bytes }) {
@@ -76,6 +91,26 @@ export const gitStorageActor = defineActor(gitStorage, {
     get(state, _input, { now }) {
       const held = state.held.filter(({ until }) => until > now);
       return { state, reply: storedOf({ ...state, held }) };
+    },
+
+    holdImport(state, { id }, { now }) {
+      const { imports = [] } = state;
+      const others = imports.filter((other) => other.until > now && other.id !== id);
+      if (others.length >= IMPORTS_PER_ACCOUNT_MAX) {
+        const text = `${IMPORTS_PER_ACCOUNT_MAX} imports of the account run or wait, which is the limit`;
+        throw new ActorError(
+          "limit_reached",
+          `Cannot import: ${text}; try again when one has ended`,
+        );
+      }
+      const held = { id, until: now + IMPORT_HELD_MS };
+      return { state: { ...state, imports: [...others, held] }, reply: {} };
+    },
+
+    importEnded(state, { id }) {
+      // A task may report its end twice.
+      if (!state.imports?.some((other) => other.id === id)) return { state };
+      return { state: { ...state, imports: state.imports.filter((other) => other.id !== id) } };
     },
   },
 });

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
+import { COMPACT_PACKS, PRUNE_INTERVAL_MS } from "../../../schemas/repositories/limits.ts";
 import { packRow } from "../../../schemas/repositories/repo.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { REPO_PACKS_MAX } from "./judge-push.ts";
@@ -9,9 +9,11 @@ import {
   beginUpkeep,
   checkHeld,
   compact,
+  continueUpkeep,
   endUpkeep,
   makeRoom,
   PRUNE_FOR_ROOM_MS,
+  requestPrune,
   UPKEEP_FULL_MS,
   UPKEEP_LOST_MS,
   UPKEEP_RETRY_MS,
@@ -92,11 +94,46 @@ describe("upkeep of a repository", () => {
     expect(pruned.toPrune).to.equal(undefined);
     expect(endUpkeep(pruned, { pruned: true }, NOW).remind).to.deep.equal({ upkeepDue: null });
     const { state: asked, remind } = endUpkeep({ ...pruned, toPrune: true }, { pruned: true }, NOW);
-    expect(remind).to.deep.equal({ upkeepDue: NOW + UPKEEP_RETRY_MS });
-    const { send = [] } = beginUpkeep(asked, ID, NOW + UPKEEP_RETRY_MS);
+    expect(remind).to.deep.equal({ upkeepDue: NOW + PRUNE_INTERVAL_MS });
+    const { send = [] } = beginUpkeep(asked, ID, NOW + PRUNE_INTERVAL_MS);
     expect(send[0]?.input).to.include({ prune: true });
     const rolledUp = compact(begun, rows, { ...input }, NOW).state;
     expect(rolledUp.toPrune).to.equal(true);
+  });
+
+  it("prunes at once the first time, and then at most once in PRUNE_INTERVAL_MS", () => {
+    const first = requestPrune(live(), ID, NOW);
+    expect(first.at).to.equal(NOW);
+    expect(first.send?.[0]?.input).to.include({ prune: true });
+    const dueAt = NOW + PRUNE_INTERVAL_MS;
+    const { state, send, remind, at } = requestPrune(live({ prunedAt: NOW }), ID, NOW + 1);
+    expect([send, remind, at]).to.deep.equal([undefined, { upkeepDue: dueAt }, dueAt]);
+    expect(requestPrune(state, ID, NOW + 2)).to.deep.equal({ state, remind, at });
+    // A push changes neither the request nor the reminder.
+    expect(beginUpkeep(state, ID, NOW + 2)).to.deep.equal({ state });
+    const early = continueUpkeep(state, ID, dueAt - 1);
+    expect([early.send, early.remind]).to.deep.equal([undefined, { upkeepDue: dueAt }]);
+    expect(continueUpkeep(state, ID, dueAt).send?.[0]?.input).to.include({ prune: true });
+    const late = requestPrune(live({ prunedAt: NOW }), ID, dueAt);
+    expect([late.at, late.send?.length]).to.deep.equal([dueAt, 1]);
+  });
+
+  it("joins packs while a requested prune is not due", () => {
+    const dueAt = NOW + PRUNE_INTERVAL_MS;
+    const full = live({ prunedAt: NOW, toPrune: true, packs: COMPACT_PACKS });
+    const { state, send = [] } = beginUpkeep(full, ID, NOW + 1);
+    expect(send[0]?.input).to.include({ prune: false });
+    // A request during the compaction waits for its end, for which a reminder is set.
+    const asked = requestPrune(state, ID, NOW + 2);
+    expect([asked.at, asked.send, asked.remind]).to.deep.equal([dueAt, undefined, undefined]);
+    const failed = endUpkeep(asked.state, { pruned: false }, NOW + 3);
+    expect(failed.remind).to.deep.equal({ upkeepDue: NOW + 3 + UPKEEP_RETRY_MS });
+    const joined = endUpkeep({ ...asked.state, packs: 2 }, { pruned: false }, NOW + 3);
+    expect(joined.remind).to.deep.equal({ upkeepDue: dueAt });
+    expect(beginUpkeep({ ...joined.state, packs: COMPACT_PACKS }, ID, NOW + 4).send).to.have.length(
+      1,
+    );
+    expect(continueUpkeep(joined.state, ID, dueAt).send?.[0]?.input).to.include({ prune: true });
   });
 
   it("prunes once a day for a push that found no room", () => {

@@ -7,7 +7,7 @@ import {
 } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
-import { COMPACT_PACKS } from "../../../schemas/repositories/limits.ts";
+import { COMPACT_PACKS, PRUNE_INTERVAL_MS } from "../../../schemas/repositories/limits.ts";
 import { type Pack, packRow, type repo } from "../../../schemas/repositories/repo.ts";
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
 
@@ -28,17 +28,40 @@ interface Step {
   remind?: { upkeepDue: number | null };
 }
 
-/** Enqueues an upkeep task if the repository needs upkeep and no task runs. */
+/**
+ * Enqueues an upkeep task if the repository needs upkeep and no task runs. Until a requested prune is due, the task
+ * joins packs but prunes nothing.
+ */
 export function beginUpkeep(live: LiveRepo, id: string, now: number): Step {
   const { accountId, namespace, name, nextUpkeepAt = now, toPrune = false } = live;
-  if (now < nextUpkeepAt || !isDue(live)) return { state: live };
-  const task = { address: { accountId, namespace, name }, prune: toPrune };
+  const prune = toPrune && pruneDueAt(live, now) <= now;
+  if (now < nextUpkeepAt || !(prune || live.packs >= COMPACT_PACKS)) return { state: live };
+  const task = { address: { accountId, namespace, name }, prune };
   return {
     state: { ...live, nextUpkeepAt: now + UPKEEP_LOST_MS },
     send: [envelope(gitUpkeep, id, "compact", task)],
     remind: { upkeepDue: now + UPKEEP_LOST_MS },
   };
 }
+
+/** Enqueues an upkeep task, or sets the reminder for a requested prune that is not due yet. */
+export function continueUpkeep(live: LiveRepo, id: string, now: number): Step {
+  const step = beginUpkeep(live, id, now);
+  const { nextUpkeepAt = now, toPrune = false } = live;
+  // Until `nextUpkeepAt`, the reminder is set for that time.
+  if (step.send || !toPrune || now < nextUpkeepAt) return step;
+  return { ...step, remind: { upkeepDue: pruneDueAt(live, now) } };
+}
+
+/** Schedules a prune. Returns also the earliest time at which it runs. */
+export function requestPrune(live: LiveRepo, id: string, now: number): Step & { at: number } {
+  const at = pruneDueAt(live, now);
+  return { ...continueUpkeep({ ...live, toPrune: true }, id, now), at };
+}
+
+/** Returns the earliest time at which the repository may be pruned: now, or PRUNE_INTERVAL_MS after the last prune. */
+const pruneDueAt = ({ prunedAt = Number.NEGATIVE_INFINITY }: LiveRepo, now: number) =>
+  Math.max(now, prunedAt + PRUNE_INTERVAL_MS);
 
 /**
  * Records the end of an upkeep task. If the task failed, or more packs arrived meanwhile, another task follows. In a
@@ -53,8 +76,12 @@ export function endUpkeep(
   const { nextUpkeepAt: _, toPrune = false, ...rest } = live;
   const isPruned = pruned && live.packs === 0;
   const state = { ...rest, ...(toPrune && !isPruned && { toPrune }) };
-  if (!isDue(state)) return { state, remind: { upkeepDue: null } };
+  const hasFewPacks = state.packs < COMPACT_PACKS;
+  if (hasFewPacks && !state.toPrune) return { state, remind: { upkeepDue: null } };
   const nextUpkeepAt = now + (isFull ? UPKEEP_FULL_MS : UPKEEP_RETRY_MS);
+  const pruneAt = pruneDueAt(state, now);
+  // `nextUpkeepAt` stays unset, because packs may have to be joined before the prune is due.
+  if (hasFewPacks && pruneAt > nextUpkeepAt) return { state, remind: { upkeepDue: pruneAt } };
   return { state: { ...state, nextUpkeepAt }, remind: { upkeepDue: nextUpkeepAt } };
 }
 
@@ -73,8 +100,6 @@ export function afterRefusal(live: LiveRepo, results: string, id: string, now: n
   if (results.includes("q")) return makeRoom(live, id, now);
   return results.includes("k") ? beginUpkeep(live, id, now) : { state: live };
 }
-
-const isDue = ({ packs, toPrune = false }: LiveRepo) => toPrune || packs >= COMPACT_PACKS;
 
 export function compact(
   live: LiveRepo,

@@ -4,6 +4,7 @@ import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   EVENT_OTHERS_MAX,
   EVENT_REFS_MAX,
+  PRUNE_INTERVAL_MS,
   PUSH_PARTS_MAX,
   REF_DEPTH_MAX,
   REF_NAME_BYTES_MAX,
@@ -723,6 +724,28 @@ describe("repo", () => {
     failed.ask("remove", {});
     failed.ask("importEnded", { failure: null, readOnly: false });
     expect(failed.last.changed).to.equal(false);
+  });
+
+  it("prune() starts at once and again PRUNE_INTERVAL_MS after the last prune, and returns when", () => {
+    const repo = new TestRepo();
+    repo.push([make(main)], { packs: [pack(1)] });
+    const begun = () => repo.last.send.filter(({ kind }) => kind === "git-upkeep").length;
+    const startedAt = repo.now;
+    expect(repo.ask("prune", {})).to.deep.equal({ at: startedAt });
+    expect(begun()).to.equal(1);
+    const { version } = repo.live;
+    const replaced = [pack(1).sha256];
+    const input = { version, generation: 0, replaced, packs: [pack(2)], prune: true };
+    repo.ask("compact", input);
+    repo.ask("upkeepEnded", { pruned: true });
+    repo.now += 1;
+    const dueAt = startedAt + PRUNE_INTERVAL_MS;
+    expect(repo.ask("prune", {})).to.deep.equal({ at: dueAt });
+    expect(begun()).to.equal(0);
+    expect(repo.last.remind).to.deep.equal({ upkeepDue: dueAt });
+    repo.now = dueAt;
+    repo.ask("upkeepDue", {});
+    expect(begun()).to.equal(1);
   });
 
   it("configure() and setStatus() change the given fields, and notify the namespace", () => {

@@ -30,9 +30,11 @@ import {
   beginUpkeep,
   checkHeld,
   compact,
+  continueUpkeep,
   endUpkeep,
   makeRoom,
   packRows,
+  requestPrune,
 } from "./repo-upkeep.ts";
 import { droppedParts, stagedCommands, type WrittenRows } from "./staged-pushes.ts";
 
@@ -298,8 +300,8 @@ export const repoActor = defineActor(repo, {
     },
 
     prune(state, _input, { key, now }) {
-      const live = liveAt(state);
-      return { ...beginUpkeep({ ...live, toPrune: true }, key, now), reply: {} };
+      const { at, ...step } = requestPrune(liveAt(state), key, now);
+      return { ...step, reply: { at } };
     },
 
     upkeepEnded(state, ended, { now }) {
@@ -311,7 +313,7 @@ export const repoActor = defineActor(repo, {
     },
 
     upkeepDue(state, _input, { key, now }) {
-      return state.life === "live" ? beginUpkeep(state, key, now) : { state };
+      return state.life === "live" ? continueUpkeep(state, key, now) : { state };
     },
 
     mintToken(state, input, { key, now, rows }) {

@@ -283,7 +283,7 @@ function rollToken({ actors }: TokenParts) {
       lastUsedAt: _used,
       ...token
     } = await findChangeable(actors, id, caller, "roll");
-    // Who rolls a token learns its secret.
+    // The caller learns the secret.
     checkRoll(token, caller);
     await checkOwner(actors, { accountId: caller.accountId, owner }, () =>
       personOf(actors, caller),

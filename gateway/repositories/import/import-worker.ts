@@ -2,13 +2,20 @@
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { IMPORT_MS_MAX } from "../../../schemas/repositories/limits.ts";
+import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
+import { IMPORTS_PER_ACCOUNT_MAX } from "../../../schemas/repositories/limits.ts";
 import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts";
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";
+import { IMPORT_SLOTS, ImportTurns } from "./import-turns.ts";
 
-/** Imports that one gateway runs at the same time. Each occupies a git process, the disk and the network. */
-const IMPORT_SLOTS = 2;
+/**
+ * Imports that one gateway takes from the lane. Those without a slot wait in the gateway, which lets accounts take
+ * turns. Three accounts at IMPORTS_PER_ACCOUNT_MAX leave room for the imports of others.
+ */
+const IMPORTS_TAKEN_MAX = 4 * IMPORTS_PER_ACCOUNT_MAX;
+/** Limit for the time that an import runs, and waits in a gateway. After it, the import has failed. */
+const IMPORT_TAKEN_MS_MAX = 24 * 60 * 60_000;
 /**
  * The shortest interval between two progress reports of an import. Each report is a commit of the repository's actor.
  */
@@ -16,12 +23,16 @@ const IMPORT_PROGRESS_MS = 1_000;
 
 /** `toldMs` is the shortest interval between two progress reports. */
 export function importWorker(parts: ImportParts & { toldMs?: number }) {
+  const turns = new ImportTurns(IMPORT_SLOTS);
   return defineWorker(repoImport, {
-    slots: { import: IMPORT_SLOTS },
-    // The import has its own, shorter limit, so that the import itself reports the timeout.
-    runMsMax: 2 * IMPORT_MS_MAX,
+    slots: { import: IMPORTS_TAKEN_MAX },
+    // A running import has its own, shorter limit, so that the import itself reports the timeout.
+    runMsMax: IMPORT_TAKEN_MS_MAX,
     handlers: {
       async fetch(origin, { key, signal }) {
+        const { accountId } = origin.address;
+        using ends = new DisposableStack();
+        ends.defer(await turns.enter(accountId, signal));
         const reportProgress = seldom(parts.toldMs ?? IMPORT_PROGRESS_MS, (progress) => {
           // A lost report does no harm, because newer reports follow.
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
@@ -29,20 +40,28 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
         const lacking = await importRepo(parts, { ...origin, id: key }, signal, reportProgress);
         const { readOnly } = origin;
         const ended = { failure: null, lacking, readOnly };
-        return { send: [envelope(repo, key, "importEnded", ended)] };
+        return { send: [envelope(repo, key, "importEnded", ended), placeFreed(accountId, key)] };
       },
     },
     failures: {
-      fetch({ readOnly }, error, { key }) {
+      fetch({ address, readOnly }, error, { key }) {
         const failure =
           error instanceof ActorError && error.code !== "internal_error"
             ? error.message
             : "A fault on our side; delete it and import again";
-        return [envelope(repo, key, "importEnded", { failure, readOnly })];
+        const ended = { failure, readOnly };
+        return [envelope(repo, key, "importEnded", ended), placeFreed(address.accountId, key)];
       },
     },
   });
 }
+
+/**
+ * The worker frees the place, not the repository. A repository may be deleted while its import runs, and the import
+ * counts until it ends.
+ */
+const placeFreed = (accountId: string, id: string) =>
+  envelope(gitStorage, accountId, "importEnded", { id });
 
 /** Limits progress reports to one per interval. A new step is reported immediately. */
 function seldom(

@@ -16,6 +16,11 @@ import { GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
  */
 const GIT_STORED_SMALL_BYTES = 1024 * 1024;
 const GIT_STORED_REPORT_MS = 1_000;
+/**
+ * Upkeep may store bytes up to this multiple of the account's limit, because the packs that it replaces stay for some
+ * hours. At its limit an account can so store each pack once more.
+ */
+export const UPKEEP_BYTES_FACTOR = 2;
 /** How long a gateway uses a cached count of an account's bytes. Small packs may exceed the limit meanwhile. */
 const GIT_STORED_KNOWN_MS = 10_000;
 
@@ -30,7 +35,10 @@ interface Known {
 export interface StoredThing {
   accountId: string;
   bytes: number;
-  /** True to ignore the limit: upkeep stores a pack that replaces other packs and so frees bytes. */
+  /**
+   * True for a pack of upkeep, which replaces other packs and so frees bytes. It may pass the limit, up to
+   * UPKEEP_BYTES_FACTOR times the limit; a small one passes any limit.
+   */
   isUpkeep?: boolean | undefined;
 }
 
@@ -113,7 +121,7 @@ export class AccountStorage {
     signal: AbortSignal,
   ): Promise<S> {
     const id = randomBytes(16).toString("hex");
-    const bytesMax = isUpkeep ? 0 : this.bytesMax;
+    const bytesMax = (isUpkeep ? UPKEEP_BYTES_FACTOR : 1) * this.bytesMax;
     const hold = { id, bytes, bytesMax };
     this.#learn(
       accountId,

@@ -18,12 +18,17 @@ describe("PackStore", function () {
   let packs: PackStore;
   beforeEach(async () => {
     world = await GitWorld.start();
-    const { client, bus } = world.world;
+    const { bus } = world.world;
     await bus.jetstream.streams.update(STREAMS.packs, { max_bytes: STREAM_BYTES });
-    const storage = new AccountStorage(client, { now: Date.now, bytesMax: () => 0 });
-    packs = new PackStore(new BlobStore(bus, systemClock), client, { storage });
+    packs = packsWithin(0);
   });
   afterEach(() => world[Symbol.asyncDispose]());
+
+  function packsWithin(bytesMax: number): PackStore {
+    const { client, bus } = world.world;
+    const storage = new AccountStorage(client, { now: Date.now, bytesMax: () => bytesMax });
+    return new PackStore(new BlobStore(bus, systemClock), client, { storage });
+  }
 
   function put(bytes: number, isUpkeep: boolean): ReturnType<PackStore["put"]> {
     const whole = { pack: randomBytes(bytes), index: Buffer.alloc(0) };
@@ -40,5 +45,20 @@ describe("PackStore", function () {
     await put(UPKEEP_SMALL_BYTES + OVERHEAD_BYTES, false);
     // The packs of small upkeep are always stored.
     await put(UPKEEP_SMALL_BYTES - 1, true);
+  });
+
+  it("put() stores upkeep up to twice the limit of the account, and a small pack of upkeep always", async () => {
+    const unit = UPKEEP_SMALL_BYTES;
+    packs = packsWithin(2 * unit);
+    const codeOf = (bytes: number, isUpkeep: boolean) =>
+      put(bytes, isUpkeep).then(
+        () => undefined,
+        ({ code }) => code,
+      );
+    expect(await codeOf(2 * unit, false)).to.equal(undefined);
+    expect(await codeOf(unit, false)).to.equal("storage_full");
+    expect(await codeOf(2 * unit, true)).to.equal(undefined);
+    expect(await codeOf(unit, true)).to.equal("storage_full");
+    expect(await codeOf(unit - 1, true)).to.equal(undefined);
   });
 });

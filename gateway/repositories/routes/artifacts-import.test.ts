@@ -13,15 +13,17 @@ import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts"
 import { RowNames } from "../../../actors/runtime/commit/stored-subjects.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
+import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
 import { IMPORT_URL_RULE } from "../../../schemas/repositories/import-url.ts";
-import { IMPORT_DEPTH_MAX } from "../../../schemas/repositories/limits.ts";
+import { IMPORT_DEPTH_MAX, IMPORTS_PER_ACCOUNT_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
+import { giveToken, openAccount } from "../../testing/test-gateway.ts";
 import type { ImportFetch } from "../import/import-lfs.ts";
 import { type ImportParts, importRepo } from "../import/import-repo.ts";
 import { importWorker } from "../import/import-worker.ts";
@@ -43,10 +45,11 @@ describe("imports", function () {
   let origin: string;
   let tip: string;
   /**
-   * The host's responses that are not files of the repository. Requests to `/slow.git` wait for `slow`; `answers` has
-   * responses by the start of a path.
+   * The host's responses that are not files of the repository. Requests to `/slow.git` wait for `slow`; those to
+   * `/stalled.git` wait for `stalled`, and are then answered by 404. `answers` has responses by the start of a path.
    */
   const slow = Promise.withResolvers<void>();
+  const stalled = Promise.withResolvers<void>();
   const answers = new Map<string, { status: number; headers?: Record<string, string> }>();
   before(async () => {
     world = await ArtifactsWorld.start();
@@ -69,6 +72,7 @@ describe("imports", function () {
       const asked = normalize(new URL(request.url ?? "/", "https://localhost").pathname);
       if (asked.startsWith("/smart/")) return void (await passOn(request, response));
       if (asked.startsWith("/slow.git")) await slow.promise;
+      if (asked.startsWith("/stalled.git")) await stalled.promise;
       const path = asked.replace("/slow.git", "/repo.git");
       const told = [...answers].find(([prefix]) => path.startsWith(prefix))?.[1];
       if (told) return void response.writeHead(told.status, told.headers).end();
@@ -298,7 +302,8 @@ describe("imports", function () {
       (await world.ask(`/imports/repos/shallow/commit/${secret}`)).status === 200;
     expect(await readable()).to.equal(true);
     const pruned = await world.post("/imports/repos/shallow/prune", undefined);
-    expect([pruned.status, pruned.result]).to.deep.equal([202, { id: result.id }]);
+    expect([pruned.status, pruned.result.id]).to.deep.equal([202, result.id]);
+    expect(Date.parse(pruned.result.runs_at)).to.be.at.most(Date.now());
     await until("what no ref leads to is gone", async () => !(await readable()), 60_000);
     expect(await logOf("shallow", "main")).to.have.length(4);
     const again = await world.checkout();
@@ -501,6 +506,37 @@ describe("imports", function () {
     expect(await refsOf("slow")).to.have.length(3);
   });
 
+  it("run and wait IMPORTS_PER_ACCOUNT_MAX at a time for one account, and leave a slot to others", async () => {
+    const url = `${origin}/stalled.git`;
+    const names = Array.from({ length: IMPORTS_PER_ACCOUNT_MAX }, (_, index) => `stalled-${index}`);
+    for (const name of names) expect((await start(name, { url })).status).to.equal(201);
+    const past = await start("past", { url });
+    expect([past.status, past.errors[0]?.code]).to.deep.equal([409, 1007]);
+    expect(past.errors[0]?.message).to.contain("16 imports of the account run or wait");
+    expect((await world.ask("/imports/repos/past")).status).to.equal(404);
+    const repeated = await start(names[0] ?? "", { url });
+    expect([repeated.status, repeated.errors[0]?.code]).to.deep.equal([409, 10302]);
+
+    const { accountId, token } = world;
+    const { client } = world.world;
+    world.accountId = await openAccount(client, "Two");
+    world.token = await giveToken(client, world.accountId, ALL_PERMISSIONS);
+    expect((await start("other", { url: `${origin}/repo.git` })).status).to.equal(201);
+    expect((await ended("other")).status).to.equal("ready");
+    Object.assign(world, { accountId, token });
+
+    // The import of a deleted repository counts until it ends.
+    const deleted = names.pop();
+    const { status } = await world.ask(`/imports/repos/${deleted}`, { method: "DELETE" });
+    expect(status).to.equal(202);
+    expect((await start("past", { url })).status).to.equal(409);
+    expect((await world.ask(`/imports/repos/${names.at(-1)}`)).result.status).to.equal("importing");
+    stalled.resolve();
+    for (const name of names) expect((await ended(name)).status).to.equal("failed");
+    await until("an import may start", async () => (await start("past", { url })).status === 201);
+    expect((await ended("past")).status).to.equal("failed");
+  });
+
   it("refuse an address that is not https, and a taken name", async () => {
     for (const url of [
       "http://example.com/x.git",
@@ -524,8 +560,11 @@ describe("imports", function () {
       ]);
       if (typeof url === "string") expect(errors[0]?.message).to.contain(`url ${IMPORT_URL_RULE}`);
     }
-    const taken = await start("all", { url: `${origin}/repo.git` });
-    expect([taken.status, taken.errors[0]?.code]).to.deep.equal([409, 10201]);
+    // A refused import does not count.
+    for (let i = 0; i <= IMPORTS_PER_ACCOUNT_MAX; i++) {
+      const taken = await start("all", { url: `${origin}/repo.git` });
+      expect([taken.status, taken.errors[0]?.code]).to.deep.equal([409, 10201]);
+    }
     for (const depth of [0, IMPORT_DEPTH_MAX + 1, 1.5, "1"]) {
       const refused = await start("bad", { url: `${origin}/repo.git`, depth });
       expect(refused.errors[0]?.source?.pointer, String(depth)).to.equal("/depth");

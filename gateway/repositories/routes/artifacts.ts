@@ -1,6 +1,6 @@
 /** REST routes that create, list, show, change, fork, import, prune and delete repositories. */
 import { z } from "zod";
-import { ActorError } from "../../../schemas/errors.ts";
+import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
@@ -17,6 +17,7 @@ import {
   CreatedRepo,
   DeletedRepo,
   ForkedRepo,
+  PrunedRepo,
   WireRepo,
   WireRepoDetails,
 } from "../../../schemas/repositories/http/artifacts-answers.ts";
@@ -31,6 +32,7 @@ import {
   REPO,
   REPOS,
   readCursor,
+  timeOf,
   wireDetails,
   wireRepo,
 } from "./artifacts-shapes.ts";
@@ -136,7 +138,7 @@ const PRUNE_REPO = {
   parameters: RepoPath,
   query: nothing,
   refusals: ["import_in_progress", "fork_in_progress"],
-  answer: { result: DeletedRepo, status: 202 },
+  answer: { result: PrunedRepo, status: 202 },
 } as const;
 
 const IMPORT_REPO = {
@@ -257,9 +259,13 @@ function fork(repositories: Repositories) {
 
 function prune(repositories: Repositories) {
   return async ({ parameters, signal }: OfRepo) => {
-    return { result: await repositories.prune(addressOf(parameters), signal) };
+    const { id, at } = await repositories.prune(addressOf(parameters), signal);
+    return { result: { id, runs_at: timeOf(at) } };
   };
 }
+
+/** Refusals of an import that may be a repetition: the name is taken, or the account has too many imports. */
+const TAKEN: ReadonlySet<ErrorCode> = new Set(["conflict", "limit_reached"]);
 
 function importRepo(repositories: Repositories) {
   return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ImportRepo>>) => {
@@ -267,9 +273,9 @@ function importRepo(repositories: Repositories) {
     const { url, branch, depth, read_only: readOnly } = body;
     const origin = { url, branch, depth, readOnly };
     const made = await repositories.import(address, origin).catch(async (error: unknown) => {
-      if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
-      const known = await repositories.get(address, signal);
-      if (known.status !== "importing") throw error;
+      if (!(error instanceof ActorError) || !TAKEN.has(error.code)) throw error;
+      const known = await repositories.get(address, signal).catch(() => undefined);
+      if (known?.status !== "importing") throw error;
       throw new ActorError("import_in_progress", "Cannot import: it is being imported already");
     });
     return { result: wireCreated(made) };

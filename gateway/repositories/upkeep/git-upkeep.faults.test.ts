@@ -6,8 +6,10 @@ import { UPKEEP_RETRY_MS } from "../../../actors/repositories/repo/repo-upkeep.t
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
+import { queueTask } from "../../../actors/runtime/tasks/queue-task.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
+import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
 import { COMPACT_PACKS, REPO_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { ChildProgram } from "../../../scripts/testing/child-program.ts";
@@ -50,6 +52,13 @@ describe("upkeep of packs", function () {
       after: { version: 0, row: -1 },
       packsAfter: 0,
     });
+  }
+  /** Queues a prune. The repository itself does so only once in PRUNE_INTERVAL_MS. */
+  async function pruneAtOnce({ id: key, name }: TestRepo): Promise<void> {
+    const address = { accountId: ACCOUNT, namespace: "tests", name };
+    const queue = { kind: gitUpkeep.kind, lane: gitUpkeep.messages.compact.lane, inTurns: false };
+    const task = { id: randomBytes(8).toString("hex"), from: "test", key, message: "compact" };
+    await queueTask(world.world.bus, queue, { ...task, input: { address, prune: true } });
   }
   const isPruned = async (repo: TestRepo) => (await manifestOf(repo)).generation === 1;
   const packsOf = async (repo: TestRepo) =>
@@ -283,9 +292,7 @@ describe("upkeep of packs", function () {
           "+refs/heads/*:refs/heads/x/*",
         );
         if (code !== 0) faults.push(stderr);
-        if (random.chance(0.3)) {
-          await world.actors.call(repoContract, random.pick(repos).id, "prune", {});
-        }
+        if (random.chance(0.3)) await pruneAtOnce(random.pick(repos));
         if (random.chance(0.2)) {
           const wiped = join(random.pick(gateways).dataDir, "git", "repos", random.pick(repos).id);
           await rm(wiped, { recursive: true, force: true }).catch(() => {});

@@ -212,18 +212,21 @@ describe("upkeep when the bus is killed under it", function () {
   });
 
   it("pruning keeps objects that a ref reaches, and drops the others", async () => {
-    const repo = await world.repo();
-    const work = await world.checkout();
-    await upload(repo);
-    await push(repo, work, "main", await work.commit("kept"));
+    // Each round prunes another repository, because a repository is pruned once in PRUNE_INTERVAL_MS.
+    const repos: TestRepo[] = [];
     for (let round = 0; round < 3; round++) {
+      const repo = await world.repo();
+      repos.push(repo);
+      const work = await world.checkout();
+      await upload(repo);
+      await push(repo, work, "main", await work.commit("kept"));
       await push(repo, work, "side", await work.commit(`secret ${round}`, "secret.txt"));
       const secret = await work.git("rev-parse", "HEAD");
       await work.git("reset", "-q", "--hard", "HEAD~1");
       await push(repo, work, "side", await work.commit(`side ${round}`, `s-${round}`));
       armed = random.pick(REPACKING);
       await world.actors.call(repoContract, repo.id, "prune", {});
-      // If the previous compaction still runs, the prune waits for its end.
+      // If a compaction of another repository still runs, the prune waits for its end.
       await until("it is killed", () => armed === "", UPKEEP_RETRY_MS + 60_000);
       await push(repo, work, "main", await work.commit(`main ${round}`));
       await until(
@@ -237,7 +240,7 @@ describe("upkeep when the bus is killed under it", function () {
         150_000,
       );
     }
-    await check(repo);
+    await check(...repos);
   });
 
   it("a sweep removes no pack that a repository names, and eventually all others", async () => {

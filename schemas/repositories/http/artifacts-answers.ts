@@ -75,6 +75,12 @@ export const CreatedRepo = z.object({
 });
 export const ForkedRepo = CreatedRepo.extend({ objects: z.int() });
 export const DeletedRepo = z.object({ id: RepoId });
+export const PrunedRepo = z.object({
+  id: RepoId,
+  runs_at: Time.describe(
+    "The earliest time of the prune: now, or three hours after the repository's last prune",
+  ),
+});
 
 const Person = z.object({ name: z.string(), email: z.string() });
 export const WireCommit = z.object({

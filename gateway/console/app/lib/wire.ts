@@ -47,6 +47,7 @@ export type WireNamespace = z.output<typeof repositories.WireNamespace>;
 export type WireRepo = z.output<typeof repositories.WireRepo>;
 export type WireRepoDetails = z.output<typeof repositories.WireRepoDetails>;
 export type CreatedRepo = z.output<typeof repositories.CreatedRepo>;
+export type PrunedRepo = z.output<typeof repositories.PrunedRepo>;
 export type WireCommit = z.output<typeof repositories.WireCommit>;
 export type WireTreeEntry = z.output<typeof repositories.WireTreeEntry>;
 export type WireRef = z.output<typeof repositories.WireRef>;

@@ -2,9 +2,10 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, post, resultOf } from "../lib/rest.ts";
-import type { CreatedRepo, WireRepoDetails } from "../lib/wire.ts";
+import type { CreatedRepo, PrunedRepo, WireRepoDetails } from "../lib/wire.ts";
 import { ConfirmButton } from "../parts/dialog.tsx";
 import { Form, FormCard, linesOf, useForm } from "../parts/form.tsx";
+import { Time } from "../parts/note.tsx";
 import { Card } from "../parts/page.tsx";
 import { RepoPage } from "./repo-page.tsx";
 import { repoPlace, useRepo } from "./repo-place.tsx";
@@ -95,7 +96,7 @@ function Fork({ repo }: SettingsProps) {
 function Destroy({ repo }: SettingsProps) {
   const { go } = useAccount();
   const place = useRepo();
-  const [isPruned, setPruned] = useState(false);
+  const [prunedAt, setPrunedAt] = useState<string>();
   return (
     <Card title="What cannot be undone">
       <div class="row">
@@ -111,10 +112,16 @@ function Destroy({ repo }: SettingsProps) {
           title="Prune the repository?"
           text="Objects that no branch or tag leads to are dropped soon. They cannot come back."
           request={post(place.rest("/prune"))}
-          done={() => setPruned(true)}
+          done={({ runs_at: at }: PrunedRepo) => setPrunedAt(at)}
         />
       </div>
-      <p aria-live="polite">{isPruned && "The objects are dropped soon."}</p>
+      <p aria-live="polite">
+        {prunedAt !== undefined && (
+          <>
+            The prune starts <Time at={prunedAt} /> or later.
+          </>
+        )}
+      </p>
       <div class="row">
         <p>
           <strong>Delete</strong>
