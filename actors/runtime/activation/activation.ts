@@ -113,8 +113,7 @@ export class Activation implements Activated {
     else if (this.#waitingCalls >= MAILBOX_MAX)
       call.respond(busy(this.address, "its mailbox is full"));
     else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
-    // The call's deadline has passed. This rule limits how long replies are kept. A caller that still waits, because
-    // the time of day has jumped, sends the call again.
+    // Past its deadline, which limits how long replies are kept. A caller that still waits sends the call again.
     else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
       call.respond({ misdirected: true });
     } else {

@@ -252,8 +252,7 @@ export class HostedActivation implements Activated {
   }
 
   #receive(life: Life, call: IncomingCall): void {
-    const { clock } = this.#host;
-    const isLate = call.deadlineAt + CLOCK_SKEW_MS_MAX < clock.now();
+    const isLate = call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now();
     if (isLate || this.#settled.isEcho(call)) {
       call.respond(isLate ? { misdirected: true } : { dropped: true });
       return;

@@ -36,10 +36,7 @@ import { WorkerPresence } from "../tasks/worker-presence.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
 import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from "./call-wire.ts";
 
-/**
- * How long one try waits for an answer. Then the call is sent again under the same id, because the host may be
- * suspended.
- */
+/** Timeout of one try. Then the call is sent again under the same id, because the host may be suspended. */
 export const CALL_TRY_MS = 1_500;
 /** Limits the calls that a client may have in flight. Further calls are refused. */
 export const CLIENT_CALLS_MAX = 16_384;
@@ -48,9 +45,7 @@ export const CLIENT_CALLS_MAX = 16_384;
  * client also sends the calls again that were sent at least this long ago.
  */
 export const CALL_RETRY_MS = 5;
-/**
- * Interval at which a client looks for calls whose deadline or try has expired: a hundredth of the default deadline.
- */
+/** How often a client looks for calls whose deadline or try has expired: a hundredth of the default deadline. */
 export const CALL_SWEEP_MS = 100;
 
 export type { TaskRun } from "../tasks/task-client.ts";
@@ -320,7 +315,8 @@ export class BusActorClient implements ActorClient {
       pending.resolve(answer.reply);
     } else if ("misdirected" in answer) {
       // Its only try was not run, so it may get a new deadline. The old one has passed if the time of day has jumped.
-      if (pending.tries === 1) pending.deadlineAt = this.#deadlineOf(pending);
+      if (pending.tries === 1)
+        pending.deadlineAt = this.#clock.now() + pending.givesUpAt - this.#clock.monotonic();
       this.#sendLater(pending);
     }
     // The refusal concerns this try only. An earlier try may have had its effect; then the actor still keeps the
@@ -343,11 +339,6 @@ export class BusActorClient implements ActorClient {
       if (pending.pause) pending.pause.abort(OVER);
       else if (now - pending.sentAt >= CALL_RETRY_MS) this.#send(pending);
     }
-  }
-
-  /** Returns the deadline by the time of day. */
-  #deadlineOf({ givesUpAt }: Pick<Pending, "givesUpAt">): number {
-    return this.#clock.now() + givesUpAt - this.#clock.monotonic();
   }
 
   #sendLater(pending: Pending): void {
