@@ -101,6 +101,7 @@ describe("ActorHost", function () {
     const late = { ...increment, number: 1, deadlineAt: clock.now() - CLOCK_SKEW_MS_MAX - 1 };
     const { headers: returned } = await asked("late", late);
     expect(returned?.get("Nats-Service-Error-Code")).to.equal("421");
+    expect(returned?.has("Trunkline-Late")).to.equal(true);
     expect(await count("late")).to.equal(0);
   });
 

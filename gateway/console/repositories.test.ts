@@ -207,7 +207,7 @@ describe("repositories in the console", function () {
     await world.fill("Address", "http://example.com/x.git");
     await world.fill("Name", "theirs");
     await world.press("Import");
-    await world.says("url must be an HTTPS git remote URL");
+    await world.says("url must be the HTTPS address of a git repository");
     await world.fill("Address", "https://127.0.0.1:1/owner/theirs.git");
     await world.audit("import");
     await world.press("Import");

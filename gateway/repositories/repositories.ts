@@ -130,13 +130,15 @@ export class Repositories {
     const { actors } = this.parts;
     const { accountId } = address;
     const id = newRepoId();
-    await actors.call(gitStorage, accountId, "holdImport", { id });
     const made = { source: `git:${url}`, status: "importing" as const, origin, id };
-    return this.make(address, settings, made).catch((error: unknown) => {
-      // If this message is lost, the import stops counting after a day.
+    try {
+      await actors.call(gitStorage, accountId, "holdImport", { id });
+      return await this.make(address, settings, made);
+    } catch (error) {
+      // The place may be taken although no answer came. If this message is lost, it is free after a day.
       void actors.send(gitStorage, accountId, "importEnded", { id }).catch(() => {});
       throw error;
-    });
+    }
   }
 
   async get(address: RepoAddress, signal: AbortSignal): Promise<RepoEntry> {

@@ -33,8 +33,8 @@ export const crawlList = defineContract({
   messages: {
     /**
      * Reserves a place for a new job. Refuses with `limit_reached` when too many jobs of the account run or are kept, and
-     * with `storage_full` when they store `bytesMax` bytes. `bytesMax` also limits the account's running jobs from now
-     * on. 0 means no limit. Gateways of older versions do not send it.
+     * with `storage_full` when they store `bytesMax` bytes. If it does not refuse, `bytesMax` also limits the account's
+     * running jobs from now on. 0 means no limit. Gateways of older versions do not send it.
      */
     admit: { input: z.object({ bytesMax: Bytes.optional() }), reply: Nothing },
     /**

@@ -87,7 +87,7 @@ export const CRAWLS_KEPT_MAX = 10_000;
  * when the account reaches its limit come on top.
  */
 export const CRAWL_BYTES_STEP_SHARE = 1 / 1_024;
-/** The same for a job whose account has no limit, or that an older version started. */
+/** Bytes between two reports of a job that an older version started, or whose account has no limit. */
 export const CRAWL_BYTES_STEP = 8 * 1024 * 1024;
 /** Pages of one crawl, and links from its start to a page. The public API has the same limits. */
 export const CRAWL_PAGES_MAX = 100_000;

@@ -2,7 +2,7 @@
 
 /** The text that follows the field's name when `importUrlOf` refuses an address. */
 export const IMPORT_URL_RULE =
-  'must be an HTTPS git remote URL (e.g. "https://example.com/owner/repo.git"): a host name in ASCII without a dot at its end, or a complete IP address, then an optional port and path; without user, password, backslash, # and blanks';
+  'must be the HTTPS address of a git repository (e.g. "https://example.com/owner/repo.git"). Expected an ASCII host name without a final dot, or a complete IP address; no user, password, backslash, # or blanks';
 
 /**
  * Parses an address that our own URL parser and git's HTTP library must read in the same way. Returns undefined for a

@@ -101,6 +101,9 @@ describe("account", () => {
     expect(overtaken.changed).to.equal(false);
     expect(overtaken.reply).to.include({ name: "later" });
     expect(run("changeToken", state, { ...later, name: "same" }).reply.name).to.equal("same");
+    // A roll has changed the last characters since the gateway read them.
+    const rolled = run("changeToken", made, { ...token(1), lastFour: "wxyz", only: "lastFour" });
+    expect(run("changeToken", rolled.state, later).reply.lastFour).to.equal("wxyz");
     // Gateways of an earlier version do not count the changes.
     expect(run("changeToken", state, token(1)).reply.name).to.equal("t");
   });

@@ -127,8 +127,11 @@ export const accountActor = defineActor(account, {
       }
       const { createdAt, grantId, userId, lastUsedAt, changes = 0 } = known;
       if (input.changes !== undefined && input.changes < changes) return { state, reply: known };
+      // Only a roll changes these characters. One that ran meanwhile is newer than what the gateway has read.
+      const lastFour = input.changes === undefined ? input.lastFour : known.lastFour;
       const token = {
         ...input,
+        lastFour,
         createdAt,
         ...(grantId !== undefined && { grantId }),
         ...(userId !== undefined && { userId }),

@@ -121,6 +121,10 @@ describe("members of an account", () => {
     const left = run("removeMember", state, { id: id(2), by: all }).state;
     const refused = refusal(() => run("invite", left, { ...invitation(3, ["Member"]), by }));
     expect(refused.message).to.contain("the user is not a member");
+    const deleted = run("removeToken", state, { id: id(20) }).state;
+    const gone = refusal(() => run("invite", deleted, { ...invitation(3, ["Member"]), by }));
+    expect(gone).to.include({ code: "forbidden" });
+    expect(gone.message).to.contain("the token was deleted");
   });
 
   it("a former administrator changes nothing, even with a request sent before they lost the role", () => {

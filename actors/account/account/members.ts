@@ -170,9 +170,15 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
   }
 }
 
-/** Returns the id of the person for whom a caller acts; undefined for a token of the first release. */
+/**
+ * Returns the id of the person for whom a caller acts; undefined for a token of the first release. Throws `forbidden`
+ * for a token that was deleted while its request was under way.
+ */
 function personOf(state: State, { userId, tokenId }: MemberChanger): string | undefined {
-  return userId ?? state.tokens.find(({ id }) => id === tokenId)?.userId;
+  if (userId !== undefined || tokenId === undefined) return userId;
+  const token = state.tokens.find(({ id }) => id === tokenId);
+  if (token) return token.userId;
+  throw new ActorError("forbidden", "Cannot change members: the token was deleted");
 }
 
 function checkNotLast({ members }: State, { userId, roles }: DeepReadonly<Member>): void {

@@ -10,7 +10,7 @@ export const CrawlListState = z.object({
   kept: z.int().min(0),
   /** Times of admissions without a start. They count as running. */
   admitted: z.array(EpochMs),
-  /** Sum of the bytes in all rows. Absent until the first job reports bytes. */
+  /** Sum of the bytes in all rows. Absent until a job starts or reports bytes, and after a host of an earlier version. */
   bytes: z.int().min(0).optional(),
   /** Bytes that the account's jobs may store, from the latest admission; 0 means no limit. */
   bytesMax: z.int().min(0).optional(),

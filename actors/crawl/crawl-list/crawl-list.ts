@@ -43,7 +43,7 @@ export const crawlListActor = defineActor(crawlList, {
         throw limitReached(`${kept} of the account's are kept, which is the limit`);
       }
       const limited = { ...state, ...(bytesMax !== undefined && { bytesMax }) };
-      if (bytesMax && (state.bytes ?? 0) >= bytesMax) {
+      if (bytesMax && storedBytes(state, rows) >= bytesMax) {
         const text = `Cannot start crawl: ${whyFull(limited, rows.values())}`;
         throw new ActorError("storage_full", text);
       }
@@ -60,7 +60,7 @@ export const crawlListActor = defineActor(crawlList, {
       };
       const [, ...admitted] = state.admitted;
       const counted = { ...state, next: next + 1, running: running + 1, kept: kept + 1, admitted };
-      return { state: { ...counted, ...sumOf(state, undefined, row) }, rows: { [id]: row } };
+      return { state: { ...counted, ...sumOf(state, rows, { after: row }) }, rows: { [id]: row } };
     },
 
     grown(state, { id, bytes }, { rows }) {
@@ -68,7 +68,7 @@ export const crawlListActor = defineActor(crawlList, {
       // Changes nothing for an expired job, or if a later message has reported more.
       if (row === undefined || bytes <= (row.bytes ?? 0)) return { state };
       const grown = { ...row, bytes };
-      const next = { ...state, ...sumOf(state, row, grown) };
+      const next = { ...state, ...sumOf(state, rows, { before: row, after: grown }) };
       const { bytesMax = 0 } = state;
       const isFull = row.status === "running" && bytesMax > 0 && next.bytes > bytesMax;
       // Only the job that has grown ends. The others may store at most one more step each.
@@ -85,9 +85,13 @@ export const crawlListActor = defineActor(crawlList, {
       // Changes nothing for a job that has ended already, or that has expired and so has no row.
       if (row?.status !== "running" || status === "running") return { state };
       const { requestBytes, ...kept } = row;
-      const ended = { ...kept, ...counts, status, endedAt: endedAt ?? now };
+      // A host of an earlier version forgets what the job has stored so far.
+      const bytes = Math.max(row.bytes ?? 0, counts.bytes ?? 0);
+      const stored = row.bytes === undefined && counts.bytes === undefined ? {} : { bytes };
+      const ended = { ...kept, ...counts, ...stored, status, endedAt: endedAt ?? now };
+      const sum = sumOf(state, rows, { before: row, after: ended });
       return {
-        state: { ...state, running: state.running - 1, ...sumOf(state, row, ended) },
+        state: { ...state, running: state.running - 1, ...sum },
         rows: { [id]: ended },
       };
     },
@@ -97,7 +101,10 @@ export const crawlListActor = defineActor(crawlList, {
       if (row === undefined) return { state };
       const running = state.running - (row.status === "running" ? 1 : 0);
       const counted = { ...state, running, kept: state.kept - 1 };
-      return { state: { ...counted, ...sumOf(state, row, undefined) }, rows: { [id]: null } };
+      return {
+        state: { ...counted, ...sumOf(state, rows, { before: row }) },
+        rows: { [id]: null },
+      };
     },
 
     list(state, { cursor, status, count }, { now, rows }) {
@@ -125,9 +132,18 @@ type Row = DeepReadonly<CrawlListRow>;
 
 const entryOf = ({ number, bytes, requestBytes, ...entry }: Row) => entry;
 
+/** Returns the bytes of all rows. A host of an earlier version drops the sum, but not the rows. */
+function storedBytes({ bytes }: State, rows: ReadonlyMap<string, Row>): number {
+  return bytes ?? rows.values().reduce((sum, row) => sum + bytesOf(row), 0);
+}
+
 /** Returns the sum of the bytes after a row has changed. */
-function sumOf({ bytes = 0 }: State, before: Row | undefined, after: Row | undefined) {
-  return { bytes: bytes - bytesOf(before) + bytesOf(after) };
+function sumOf(
+  state: State,
+  rows: ReadonlyMap<string, Row>,
+  { before, after }: { before?: Row; after?: Row },
+) {
+  return { bytes: storedBytes(state, rows) - bytesOf(before) + bytesOf(after) };
 }
 
 const bytesOf = ({ bytes = 0, requestBytes = 0 }: Partial<Row> = {}) => bytes + requestBytes;

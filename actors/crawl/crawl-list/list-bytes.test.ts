@@ -137,4 +137,25 @@ describe("bytes of crawl-list", () => {
     list.run("expired", { id: id(2) });
     expect(list.state).to.include({ running: 0, kept: 0, bytes: 0 });
   });
+
+  it("a host of an older version drops the sum, and the next one adds the rows up again", () => {
+    const list = new List();
+    const row = { url: "https://a.example/", createdAt: 1 };
+    for (const kept of [
+      { id: id(1), status: "completed", number: 0, endedAt: 2, bytes: 600, ...row },
+      { id: id(2), status: "running", number: 1, bytes: 300, requestBytes: 50, ...row },
+    ]) {
+      list.rows.set(kept.id, CrawlListRow.parse(kept));
+    }
+    const dropped = () => CrawlListState.parse({ next: 2, running: 1, kept: 2, admitted: [] });
+    list.state = dropped();
+    expect(refusal(() => list.run("admit", { bytesMax: 950 })).code).to.equal("storage_full");
+    list.run("admit", { bytesMax: 951 });
+    list.state = dropped();
+    // The job counted anew after its host had dropped its sum as well.
+    list.run("ended", { id: id(2), status: "completed", bytes: 10 });
+    expect(list.state.bytes).to.equal(900);
+    list.run("expired", { id: id(1) });
+    expect(list.state).to.include({ running: 0, kept: 1, bytes: 300 });
+  });
 });

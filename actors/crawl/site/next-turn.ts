@@ -13,7 +13,7 @@ import type { Moment, Pace, Turn } from "./pace-state.ts";
  */
 export const TURN_GO_MS_MAX = 2_000;
 
-/** Chooses the going turn among turns whose worker waits. Of one sort, it is the first granted. */
+/** Chooses the going turn among turns whose worker waits. Among waiting turns of the same sort, it chooses the one that was granted first. */
 export function choose(pace: Pace, moment: Moment): Pace {
   if (moment.delayMs === 0 || pace.going !== undefined || runsAtOnce(pace)) return pace;
   const startAt = nextStartAt(pace, moment);

@@ -30,8 +30,8 @@ export const GIT_HELD_MAX = 256;
  */
 export const GIT_HELD_MS = 2 * GIT_PROCESS_MS_MAX;
 /**
- * An import whose end was not reported stops counting after this time. Imports of several accounts may wait for many
- * hours, but no shorter time frees the place of an import that was lost.
+ * An import whose end was not reported stops counting after this time. Imports may wait for many hours, so a
+ * shorter time would free the places of imports that still wait.
  */
 export const IMPORT_HELD_MS = 24 * 60 * 60_000;
 

@@ -113,9 +113,9 @@ export class Activation implements Activated {
     else if (this.#waitingCalls >= MAILBOX_MAX)
       call.respond(busy(this.address, "its mailbox is full"));
     else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
-    // Past its deadline, which limits how long replies are kept. A caller that still waits sends the call again.
+    // The deadline has passed. It limits how long replies are kept. A caller that still waits sends the call again.
     else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
-      call.respond({ misdirected: true });
+      call.respond({ misdirected: true, isLate: true });
     } else {
       const answer =
         earlierAnswer(this.#actor.replies, call.id, this.address) ??

@@ -254,7 +254,7 @@ export class HostedActivation implements Activated {
   #receive(life: Life, call: IncomingCall): void {
     const isLate = call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now();
     if (isLate || this.#settled.isEcho(call)) {
-      call.respond(isLate ? { misdirected: true } : { dropped: true });
+      call.respond(isLate ? { misdirected: true, isLate } : { dropped: true });
       return;
     }
     const id = call.id ? `${call.id.client}.${call.id.number}` : randomBytes(12).toString("hex");

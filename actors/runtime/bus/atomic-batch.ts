@@ -122,7 +122,7 @@ export async function writeInBatches(
   if (batch.length > 0) await writeAtomically(bus, batch);
 }
 
-/** Returns the bytes by which a write with a header lets its stream grow. `isBatched`: it is one of several writes. */
+/** Returns how many bytes a write with a header adds to its stream. `isBatched`: it is one of several writes. */
 export function bytesInStream(write: Write, isBatched = false): number {
   let bytes = FRAME_BYTES + write.subject.length + Buffer.byteLength(write.payload);
   if (isBatched) bytes += BATCH_FIELDS_BYTES;

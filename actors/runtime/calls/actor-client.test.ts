@@ -122,6 +122,32 @@ describe("BusActorClient", function () {
       stub.unsubscribe();
     });
 
+    it("call() keeps its deadline where a host may have run it, although the time of day jumps", async () => {
+      const address = addressOf("counter", "kept");
+      const deadlines: number[] = [];
+      const stub = world.bus.connection.subscribe(callSubject(shardOf(address), address), {
+        callback: (_, message) => {
+          deadlines.push(message.json<{ deadlineAt: number }>().deadlineAt);
+          if (deadlines.length > 1) {
+            message.respond('{"count":1}');
+            return;
+          }
+          const { headers, payload } = encodeRefusal(new ActorError("unavailable", "moved"));
+          headers.set("Nats-Service-Error-Code", "421");
+          offsetMs = 86_400_000;
+          message.respond(payload, { headers });
+        },
+      });
+      await world.bus.connection.flush();
+      let offsetMs = 0;
+      const clock = { ...systemClock, now: () => systemClock.now() + offsetMs };
+      const client = await world.newClient({ clock });
+      expect(await client.call(counter, "kept", "get", {})).to.deep.equal({ count: 1 });
+      stub.unsubscribe();
+      expect(deadlines).to.have.length(2);
+      expect(deadlines[1]).to.equal(deadlines[0]);
+    });
+
     it("call() that waits for its next try retries when the shard has an owner; one that was just sent does not", async () => {
       await using other = await startWorld({ definitions: [counterActor] });
       // With this clock no try times out. A pause ends only when the client learns of the shard's owner.

@@ -314,8 +314,8 @@ export class BusActorClient implements ActorClient {
       if (pending.trace) recordCall(pending);
       pending.resolve(answer.reply);
     } else if ("misdirected" in answer) {
-      // Its only try was not run, so it may get a new deadline. The old one has passed if the time of day has jumped.
-      if (pending.tries === 1)
+      // No try was run, so it may get a new deadline. The old one has passed because the time of day has jumped.
+      if (answer.isLate && pending.tries === 1)
         pending.deadlineAt = this.#clock.now() + pending.givesUpAt - this.#clock.monotonic();
       this.#sendLater(pending);
     }

@@ -29,11 +29,18 @@ export type CallMessage = z.input<typeof CallMessage>;
 
 /** HTTP status 421, "Misdirected Request", in the error code header of an answer. */
 const MISDIRECTED_CODE = "421";
+/** Set in such an answer to a call that was not run, because its deadline had passed. */
+const LATE_HEADER = "Trunkline-Late";
 /** The answer of a host that does not own the key: the caller sends the call again. */
 const MISDIRECTED = encodeMisdirected();
+const LATE = encodeMisdirected();
+LATE.headers.set(LATE_HEADER, "true");
 
-/** An answer as the caller receives it. `misdirected`: no host has taken the call, so it is sent again. */
-export type CallAnswer = { reply: unknown } | { refusal: ActorError } | { misdirected: true };
+/** An answer as the caller receives it. `misdirected`: the host has no answer, so the call is sent again. */
+export type CallAnswer =
+  | { reply: unknown }
+  | { refusal: ActorError }
+  | { misdirected: true; isLate?: boolean };
 
 /** Reads the calls of a message: one call, or an array of calls. Refuses calls that cannot be read. */
 export function readCalls(bus: Bus, heard: ReceivedMessage, now: number): IncomingCall[] {
@@ -109,7 +116,8 @@ function answerCall(bus: Bus, inbox: string | undefined, answer: Answer): void {
     bus.publish(inbox, answer.reply);
     return;
   }
-  const { headers, payload } = "refusal" in answer ? encodeRefusal(answer.refusal) : MISDIRECTED;
+  const misdirected = "isLate" in answer ? LATE : MISDIRECTED;
+  const { headers, payload } = "refusal" in answer ? encodeRefusal(answer.refusal) : misdirected;
   bus.publish(inbox, payload, { headers });
 }
 
@@ -117,7 +125,7 @@ function answerCall(bus: Bus, inbox: string | undefined, answer: Answer): void {
 type BatchAnswer = { number: number } & (
   | { reply: unknown }
   | { refusal: string }
-  | { misdirected: true }
+  | { misdirected: true; isLate?: true }
 );
 
 function answerInBatch(answers: BatchAnswers, number: number | null, answer: Answer): void {
@@ -126,7 +134,7 @@ function answerInBatch(answers: BatchAnswers, number: number | null, answer: Ans
   else if ("refusal" in answer) {
     const refusal = encodeRefusal(answer.refusal).payload;
     answers.add(JSON.stringify({ number, refusal }));
-  } else if ("misdirected" in answer) answers.add(JSON.stringify({ number, misdirected: true }));
+  } else if ("misdirected" in answer) answers.add(JSON.stringify({ number, ...answer }));
 }
 
 /** Reads the answer to a call that was sent alone. */
@@ -135,7 +143,7 @@ export function readAnswer(heard: ReceivedMessage): CallAnswer {
   if (!headers) return { reply: JSON.parse(heard.string()) };
   // Status 503: no host owns the shard at this moment. Code 421: the owner of the shard has just changed.
   return headers.code === 503 || headers.get("Nats-Service-Error-Code") === MISDIRECTED_CODE
-    ? { misdirected: true }
+    ? { misdirected: true, isLate: headers.has(LATE_HEADER) }
     : { refusal: decodeRefusal(heard.string()) };
 }
 

@@ -6,13 +6,13 @@ import type { TraceCarrier } from "../lib/trace.ts";
 import type { DirectSend } from "./shard.ts";
 
 /**
- * `reply` is JSON text. `misdirected`: this host has not run the call, send it again. `dropped`: the caller has an
- * answer already; send no reply.
+ * `reply` is JSON text. `misdirected`: this host has no answer, send the call again; `isLate`: it has not run the
+ * call, whose deadline has passed. `dropped`: the caller has an answer already; send no reply.
  */
 export type Answer =
   | { reply: string }
   | { refusal: ActorError }
-  | { misdirected: true }
+  | { misdirected: true; isLate?: true }
   | { dropped: true };
 
 export interface IncomingCall {

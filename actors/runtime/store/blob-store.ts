@@ -291,7 +291,7 @@ export class BlobStore {
       await writeAtomically(this.#bus, writes);
       return blobs.map(({ write, ...stored }) => stored);
     } catch {
-      return undefined; // Whatever it was, each of them meets it alone and says so.
+      return undefined; // Each blob is then written alone, and that write reports its own error.
     }
   }
 

@@ -201,7 +201,10 @@ describe("routes of members", () => {
     const secret = `/v4/accounts/${accountId}/tokens/${owners.slice(3, 35)}/value`;
     const rolled = await gateway.ask(secret, { method: "PUT", token: theirs });
     expect(rolled.status).to.equal(403);
-    expect(rolled.json?.errors[0]?.message).to.contain("belongs to a Super Administrator");
+    expect(rolled.json?.errors[0]?.message).to.contain("only a Super Administrator");
+    const ownerless = await giveToken(actors, accountId, ALL_PERMISSIONS);
+    const theirSecret = `/v4/accounts/${accountId}/tokens/${ownerless.slice(3, 35)}/value`;
+    expect((await gateway.ask(theirSecret, { method: "PUT", token: theirs })).status).to.equal(403);
     expect((await gateway.ask(secret, { method: "PUT", token: owners })).status).to.equal(200);
     expect((await gateway.ask(`${members}/${USER}`, raise)).status).to.equal(200);
     const own = `/v4/accounts/${accountId}/tokens/${theirs.slice(3, 35)}/value`;

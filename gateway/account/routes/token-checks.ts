@@ -81,20 +81,21 @@ function endBefore(
 
 /**
  * Refuses the token of a member with the highest role if the caller acts for a person without this role: with its
- * secret, the person could do what only that member may do. `findPerson` resolves to the caller's person; undefined
- * for a caller of which no person is known.
+ * secret, the person could do what only that member may do. A token without an owner may change every member, so it
+ * counts as such a token. `findPerson` resolves to the caller's person; undefined for a caller of which no person is
+ * known.
  */
 export async function checkOwner(
   actors: ActorClient,
   { accountId, owner }: { accountId: string; owner: string | undefined },
   findPerson: () => Promise<string | undefined>,
 ): Promise<void> {
-  const person = owner === undefined ? undefined : await findPerson();
+  const person = await findPerson();
   if (person === undefined || person === owner) return;
   const { members } = await actors.call(account, accountId, "listMembers", {});
-  const isHighest = (id: string | undefined) =>
+  const isHighest = (id: string) =>
     members.some(({ userId, roles }) => userId === id && roles.includes(HIGHEST_ROLE));
-  if (!isHighest(owner) || isHighest(person)) return;
-  const text = `Cannot roll token: it belongs to a ${HIGHEST_ROLE}, and only another one may roll it`;
+  if ((owner !== undefined && !isHighest(owner)) || isHighest(person)) return;
+  const text = `Cannot roll token: it may do what only a ${HIGHEST_ROLE} may do, and you do not have this role`;
   throw new ActorError("forbidden", text);
 }

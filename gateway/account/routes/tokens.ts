@@ -317,11 +317,16 @@ async function findChangeable(
   throw new ActorError("forbidden", text);
 }
 
-/** Resolves to the id of the person for whom the caller acts; undefined for a token of the first release. */
+/**
+ * Resolves to the id of the person for whom the caller acts; undefined for a token of the first release. Rejects if
+ * the caller's token was deleted while its request was under way.
+ */
 async function personOf(actors: ActorClient, { accountId, tokenId, userId }: Caller) {
   if (userId !== undefined) return userId;
   const { tokens } = await actors.call(account, accountId, "listTokens", {});
-  return tokens.find(({ id }) => id === tokenId)?.userId;
+  const token = tokens.find(({ id }) => id === tokenId);
+  if (token) return token.userId;
+  throw new ActorError("unauthenticated", "Cannot authenticate: the token was deleted");
 }
 
 async function verifyToken({ caller }: RouteRequest) {

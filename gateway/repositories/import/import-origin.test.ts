@@ -148,9 +148,9 @@ describe("the origin of an import", function () {
     const { port } = new URL(origin);
     const refused: [string, RegExp][] = [
       [`https://inside.example:${port}/repo.git/${FIRST}`, /not one this service fetches/],
-      [`http://localhost:${port}/repo.git/${FIRST}`, /only https addresses/],
-      [`https://user:secret@localhost:${port}/repo.git/${FIRST}`, /only https addresses/],
-      [`https://localhost.:${port}/repo.git/${FIRST}`, /only https addresses/],
+      [`http://localhost:${port}/repo.git/${FIRST}`, /only to https addresses/],
+      [`https://user:secret@localhost:${port}/repo.git/${FIRST}`, /only to https addresses/],
+      [`https://localhost.:${port}/repo.git/${FIRST}`, /only to https addresses/],
       [`https://localhost:22/repo.git/${FIRST}`, /not one this service fetches/],
       [`${origin}/repo.git`, /which is no address of a repository/],
     ];
@@ -171,7 +171,7 @@ describe("the origin of an import", function () {
       resolve,
     });
     expect([connections, refs]).to.deep.equal([0, 0]);
-    expect(said).to.match(/^address_refused: .*only https addresses/);
+    expect(said).to.match(/^address_refused: .*HTTPS address of a git repository/);
   });
 
   it("is refused at a blocked port", async () => {

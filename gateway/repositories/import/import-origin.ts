@@ -6,7 +6,7 @@ import { writeFile } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { resolve as absolute, join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
-import { importUrlOf } from "../../../schemas/repositories/import-url.ts";
+import { IMPORT_URL_RULE, importUrlOf } from "../../../schemas/repositories/import-url.ts";
 import {
   IMPORT_REDIRECTS_MAX,
   IMPORT_RETRY_PAUSES_MS,
@@ -173,7 +173,10 @@ async function followRedirects(
 function checkedStart(text: string): URL {
   const url = importUrlOf(text);
   if (url !== undefined) return url;
-  throw new ActorError("address_refused", `Cannot import from "${shown(text)}": ${FOLLOWED}`);
+  throw new ActorError(
+    "address_refused",
+    `Cannot import from "${shown(text)}": url ${IMPORT_URL_RULE}`,
+  );
 }
 
 function checkedTarget(location: string, from: string): string {
@@ -188,7 +191,7 @@ function checkedTarget(location: string, from: string): string {
 }
 
 const FOLLOWED =
-  "only https addresses are followed that have a plain host, without user and password";
+  "redirects are followed only to https addresses with an ordinary host name, without user and password";
 
 /** Returns an address for an error, without its user and password. */
 const shown = (address: string) => address.replace(/\/\/[^/]*@/, "//…@").slice(0, 300);

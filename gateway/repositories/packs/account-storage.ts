@@ -18,7 +18,7 @@ const GIT_STORED_SMALL_BYTES = 1024 * 1024;
 const GIT_STORED_REPORT_MS = 1_000;
 /**
  * Upkeep may store bytes up to this multiple of the account's limit, because the packs that it replaces stay for some
- * hours. At its limit an account can so store each pack once more.
+ * hours. So an account at its limit can store each of its packs once more.
  */
 export const UPKEEP_BYTES_FACTOR = 2;
 /** How long a gateway uses a cached count of an account's bytes. Small packs may exceed the limit meanwhile. */

@@ -48,7 +48,7 @@ export interface PlacedEntry extends RawEntry {
   to: number;
 }
 
-/** Entries that are read before other work of the process runs. They take some ten milliseconds. */
+/** Entries that are read before other work of the process runs. They take about ten milliseconds. */
 const ENTRIES_AT_ONCE = 20_000;
 const ID_BYTES = 20;
 /** The fields of a commit that are read. A commit may have any number of other fields, which are ignored. */

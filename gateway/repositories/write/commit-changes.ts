@@ -5,7 +5,7 @@ import type { ObjectReader } from "../read/read-objects.ts";
 import { type RawEntry, walkTree } from "../read/read-parse.ts";
 import { changeTree, keyOf, TREE } from "./tree-content.ts";
 
-/** Limit for the bytes of directories that one commit reads and writes. They take some twice as much memory. */
+/** Limit for the bytes of directories that one commit reads and writes. They take about twice as much memory. */
 export const COMMIT_TREES_BYTES_MAX = 32 * 1024 * 1024;
 
 /** The change of one path: a file with this content, or its removal. */
