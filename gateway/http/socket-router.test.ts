@@ -154,7 +154,7 @@ describe("socket router", () => {
 });
 
 describe("shares of accounts in the sockets of a router", () => {
-  /** Of these one account has six. */
+  /** Sockets of the router. One account has SHARE of them. */
   const SOCKETS = 8;
   const SHARE = 6;
   let server: Server;
