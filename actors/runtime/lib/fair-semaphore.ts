@@ -23,7 +23,7 @@ interface OwnersWork {
 export class FairSemaphore {
   readonly #reserved: number;
   #free: number;
-  /** The owners with places or waiting work. The owner that took a place last is last. */
+  /** The owners with places or waiting work. The owner whose work ended last is last. */
   readonly #owners = new Map<string, OwnersWork>();
 
   constructor({ places, reserved = 0 }: FairLimits) {
@@ -72,6 +72,8 @@ export class FairSemaphore {
   #giveBack(owner: string, work: OwnersWork): void {
     work.held -= 1;
     this.#free += 1;
+    this.#owners.delete(owner);
+    this.#owners.set(owner, work);
     this.#forgetIdle(owner, work);
     this.#startNext();
   }
@@ -80,28 +82,23 @@ export class FairSemaphore {
     for (;;) {
       const next = this.#next();
       if (!next) return;
-      const [owner, work] = next;
-      const [enter] = work.waiting;
+      const [enter] = next.waiting;
       if (!enter) return;
-      work.waiting.delete(enter);
-      work.held += 1;
+      next.waiting.delete(enter);
+      next.held += 1;
       this.#free -= 1;
-      this.#owners.delete(owner);
-      this.#owners.set(owner, work);
       enter();
     }
   }
 
-  /** Returns the owner whose work starts next, if any work may start. Of equal owners it is the one served longest ago. */
-  #next(): [string, OwnersWork] | undefined {
+  /** Returns the owner whose work starts next, if any work may start. Of equal owners it is the first. */
+  #next(): OwnersWork | undefined {
     if (this.#free === 0) return undefined;
-    let next: [string, OwnersWork] | undefined;
-    for (const one of this.#owners) {
-      const [, { held, waiting }] = one;
-      if (waiting.size > 0 && (next === undefined || held < next[1].held)) next = one;
+    let next: OwnersWork | undefined;
+    for (const one of this.#owners.values()) {
+      if (one.waiting.size > 0 && (next === undefined || one.held < next.held)) next = one;
     }
-    const mayStart = next !== undefined && (next[1].held === 0 || this.#free > this.#reserved);
-    return mayStart ? next : undefined;
+    return next?.held === 0 || this.#free > this.#reserved ? next : undefined;
   }
 
   #forgetIdle(owner: string, { held, waiting }: OwnersWork): void {
