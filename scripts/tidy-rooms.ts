@@ -32,6 +32,7 @@ const GATEWAY_TAKES = new Set([
   "actors/runtime/store/blob-store.ts",
   "actors/runtime/workers/define-worker.ts",
   "actors/runtime/bus/live.ts",
+  "actors/runtime/lib/fair-semaphore.ts",
   "actors/runtime/lib/semaphore.ts",
   "actors/runtime/lib/shared-slots.ts",
   "actors/runtime/store/stored-lines.ts",

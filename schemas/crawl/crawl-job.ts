@@ -225,8 +225,6 @@ export const crawlJob = defineContract({
         request: RecordBlob,
         /** Bytes that the account's crawls may store. 0 or absent: no limit. */
         bytesMax: z.int().min(0).optional(),
-        /** Hosts at which the job may want requests at the same time, as its account's list has said. */
-        hostsMax: z.int().min(1).optional(),
       }),
       reply: Nothing,
     },
@@ -318,6 +316,8 @@ export const crawlJob = defineContract({
     },
     /** From the account's list of crawls: the account's crawls store more than they may. Ends the job. */
     accountFull: { input: z.object({ reason: Reason }) },
+    /** From the account's list of crawls: the number of hosts at which the job may want requests at the same time. */
+    hostsShared: { input: z.object({ hostsMax: z.int().min(1) }) },
     /** From the job itself: continues with addresses in the backlog. */
     admitMore: { input: Nothing },
     /** Reminder: resumes the hosts that the job has paused. */

@@ -8,6 +8,9 @@ import { Id } from "../values.ts";
 import { CRAWL_URL_CHARS_MAX, TURN_REQUESTS_MAX } from "./limits.ts";
 import { RobotsProgress, Scheme } from "./site.ts";
 
+/** Stands for the account of a robots.txt task whose site does not know it, because an older version has wanted it. */
+export const NO_ACCOUNT = "none";
+
 const Url = z.string().min(1).max(CRAWL_URL_CHARS_MAX);
 
 /** One request of a turn. The parameters, formats and headers are in the job's request, which is a blob. */

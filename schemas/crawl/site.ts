@@ -57,10 +57,15 @@ export const RobotsProgress = z.object({
   url: Url,
   hops: z.int().min(0).max(ROBOTS_REDIRECTS_MAX),
   attempt: z.int().min(1).max(ROBOTS_TRIES_MAX),
-  /** Number of turns in a row in which the lookup of the host's name could not start. */
+  /** Number of turns in a row in which the lookup of the host's name could not start, or that no worker has begun. */
   waits: z.int().min(1).optional(),
 });
 export type RobotsProgress = z.infer<typeof RobotsProgress>;
+
+/** Returns the progress of a fetch that begins. */
+export const firstProgress = (host: string, scheme: Scheme): RobotsProgress => ({
+  ...{ url: `${scheme}://${host}/robots.txt`, hops: 0, attempt: 1 },
+});
 
 export const site = defineContract({
   kind: "site",

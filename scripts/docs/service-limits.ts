@@ -350,7 +350,7 @@ export const CRAWLS: readonly LimitRow[] = [
   ],
   [
     "hosts at which one crawl requests at once; its pages for which models are asked at once",
-    `${count(CRAWL_HOSTS_MAX)}, half as many for each crawl of the account that already runs, at least 1; ${count(JOB_JSON_TASKS_MAX)}`,
+    `${count(CRAWL_HOSTS_MAX)}, half as many as the next older running crawl of the account, at least 1; ${count(JOB_JSON_TASKS_MAX)}`,
     "they wait",
   ],
   [

@@ -33,7 +33,6 @@ const NOON = Date.UTC(2026, 10, 20, 12);
 
 interface StartLimits {
   bytesMax?: number | undefined;
-  hostsMax?: number | undefined;
 }
 
 export class JobWorld {
@@ -90,10 +89,9 @@ export class JobWorld {
     return reply;
   }
 
-  start(plan: Partial<CrawlPlan> = {}, { bytesMax, hostsMax }: StartLimits = {}): this {
+  start(plan: Partial<CrawlPlan> = {}, { bytesMax }: StartLimits = {}): this {
     this.run("start", {
       ...(bytesMax !== undefined && { bytesMax }),
-      ...(hostsMax !== undefined && { hostsMax }),
       account: ACCOUNT,
       request: { name: `crawl.${JOB}.request`, bytes: 10 },
       plan: {

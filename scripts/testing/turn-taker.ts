@@ -45,7 +45,7 @@ export const turnTakerActor = defineActor(turnTaker, {
       if (state.queued === 0)
         return { state, send: [envelope(site, host, "turnFinished", { turn })] };
       const url = `http://${host}/${key}/${state.turns}`;
-      const task = envelope(crawlPage, key, "fetchTurn", {
+      const task = envelope(crawlPage, state.account, "fetchTurn", {
         ...{ account: state.account, job: key, host, turn },
         requests: [{ type: "page", index: state.turns, url, attempt: 1 }],
       });

@@ -71,7 +71,7 @@ export const crawlJobActor = defineActor(crawlJob, {
   initial: INITIAL,
 
   handlers: {
-    start(state, { account, plan, request, bytesMax, hostsMax }, context) {
+    start(state, { account, plan, request, bytesMax }, context) {
       if (state.request === request.name) return { state, reply: {} };
       if (state.status !== "unknown") {
         throw new ActorError("conflict", `Cannot start crawl: it is ${state.status}`);
@@ -84,8 +84,7 @@ export const crawlJobActor = defineActor(crawlJob, {
       const { now, key } = context;
       const homes = [{ origin: new URL(url).origin, learned: false }];
       const begun = { status: "running" as const, createdAt: now, account, homes };
-      const hosts = hostsMax === undefined ? {} : { hostsMax };
-      const kept = { request: request.name, knownRows: knownRows(plan.limit), ...hosts };
+      const kept = { request: request.name, knownRows: knownRows(plan.limit) };
       const stored = nothingStored(bytesMax);
       const draft = new JobDraft({ ...state, ...begun, ...kept, stored }, context);
       for (const [row, value] of planRows({ ...plan, url })) draft.write(row, value);
@@ -184,6 +183,13 @@ export const crawlJobActor = defineActor(crawlJob, {
       if (state.status !== "running") return { state };
       const draft = new JobDraft(state, context);
       endWithoutRoom(draft, reason);
+      return conclude(state, draft);
+    },
+
+    hostsShared(state, { hostsMax }, context) {
+      if (state.status !== "running") return { state };
+      const draft = new JobDraft(state, context);
+      draft.state.hostsMax = hostsMax;
       return conclude(state, draft);
     },
 

@@ -14,7 +14,7 @@ import { endJob } from "./end-job.ts";
 import { firstOf, hostRow, hostState } from "./state/host-queues.ts";
 import type { JobDraft } from "./state/job-draft.ts";
 import { addMessage } from "./state/job-messages.ts";
-import { closeHost, nextInLine, openHost } from "./state/open-hosts.ts";
+import { closeHost, freePlace, nextInLine, openHost } from "./state/open-hosts.ts";
 import { addressOf } from "./state/page-address.ts";
 
 /**
@@ -45,12 +45,14 @@ export function pauseFullHost(draft: JobDraft, host: string): void {
   addMessage(draft, `${host} is crawled by too many others; it is asked again until it has room`);
   if (fullHosts.length === 0) draft.remind("askAgain", draft.now + SITE_FULL_RETRY_MS);
   draft.state.fullHosts = [...fullHosts, host];
+  freePlace(draft, host);
 }
 
 /** Pauses a host for `ms` milliseconds. All paused hosts share one reminder, so they all continue when it is due. */
 export function postpone(draft: JobDraft, host: string, ms: number): void {
   withdrawWants(draft, host);
   draft.state.fullHosts = [...(draft.state.fullHosts ?? []), host];
+  freePlace(draft, host);
   draft.remind("askAgain", draft.now + ms);
 }
 

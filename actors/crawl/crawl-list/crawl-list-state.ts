@@ -23,5 +23,7 @@ export const CrawlListRow = CrawlListEntry.extend({
   /** Bytes of the job's results, and of its request while it runs. Jobs of older versions have none. */
   bytes: z.int().min(0).optional(),
   requestBytes: z.int().min(0).optional(),
+  /** Hosts at which a running job may want requests at the same time. Without a number, it is CRAWL_HOSTS_MAX. */
+  hostsMax: z.int().min(1).optional(),
 });
 export type CrawlListRow = z.infer<typeof CrawlListRow>;

@@ -5,9 +5,8 @@ import {
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
 } from "../../../schemas/crawl/limits.ts";
-import { LANE_TASKS_MAX, PAGE_ENTRIES_MAX } from "../../../schemas/limits.ts";
+import { PAGE_ENTRIES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
-import { TURNS_AHEAD_MAX } from "../site/host-capacity.ts";
 import { CRAWL_ADMITTED_MS } from "./crawl-list.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 import { id, List } from "./testing/list.ts";
@@ -146,19 +145,25 @@ describe("crawl-list", () => {
     list.run("admit", {});
   });
 
-  it("admit() gives each further running crawl half as many hosts, at least one, so that all fit one queue of turns", () => {
+  it("each running crawl has half as many hosts as the next older one, at least one, and more when an older one ends", () => {
     const list = new List();
-    const hosts = Array.from({ length: CRAWLS_RUNNING_MAX }, (_, number) => {
-      const { hostsMax } = list.run("admit", {});
-      list.start(number + 1);
-      return hostsMax ?? 0;
-    });
-    const all = hosts.reduce((sum, count) => sum + count, 0);
-    expect(hosts.slice(0, 8)).to.deep.equal([CRAWL_HOSTS_MAX, 37, 18, 9, 4, 2, 1, 1]);
-    expect(hosts.at(-1)).to.equal(1);
-    expect(all * TURNS_AHEAD_MAX).to.be.at.most(LANE_TASKS_MAX);
-    list.end(3, "completed");
-    expect(list.run("admit", {})).to.deep.equal({ hostsMax: 1 });
+    const shares = () =>
+      [...list.rows.values()]
+        .filter(({ status }) => status === "running")
+        .map(({ hostsMax = CRAWL_HOSTS_MAX }) => hostsMax);
+    const told = () => list.take().filter(({ message }) => message === "hostsShared");
+    for (let number = 1; number <= CRAWLS_RUNNING_MAX; number++) list.start(number);
+    expect(shares().slice(0, 8)).to.deep.equal([CRAWL_HOSTS_MAX, 37, 18, 9, 4, 2, 1, 1]);
+    expect(shares().at(-1)).to.equal(1);
+    expect(shares().reduce((sum, hosts) => sum + hosts, 0)).to.be.at.most(240);
+    expect(told()).to.have.length(CRAWLS_RUNNING_MAX - 1);
+    list.end(2, "completed");
+    expect(shares().slice(0, 7)).to.deep.equal([CRAWL_HOSTS_MAX, 37, 18, 9, 4, 2, 1]);
+    expect(told().map(({ key, input }) => [key, input])).to.deep.equal(
+      [37, 18, 9, 4, 2].map((hostsMax, index) => [id(index + 3), { hostsMax }]),
+    );
+    list.run("expired", { id: id(1) });
+    expect(shares().slice(0, 3)).to.deep.equal([CRAWL_HOSTS_MAX, 37, 18]);
   });
 
   it("admit() counts admitted crawls that have not started, for CRAWL_ADMITTED_MS", () => {

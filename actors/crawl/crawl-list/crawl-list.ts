@@ -3,7 +3,6 @@ import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import {
-  CRAWL_HOSTS_MAX,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
@@ -11,6 +10,7 @@ import {
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
+import { shareHosts } from "./host-shares.ts";
 
 /**
  * Time after which an admitted crawl that has not started no longer counts as running: it will not start any more.
@@ -24,8 +24,9 @@ const DAY_MS = 86_400_000;
  * State: `{ next, running, kept, admitted: [epoch ms], bytes?, bytesMax? }`; `next` numbers the jobs; admitted ones
  * that have not started count as running for a minute; `bytes` is the sum of the rows, and `bytesMax` the limit at the
  * latest start. A row for each job, by its id: `{ id, url, status, createdAt, endedAt?, total?, finished?, skipped?,
- * number, bytes?, requestBytes? }`, until its results expire; the counts are those of the end; `bytes` are those of its
- * results in `CRAWL` as last reported, `requestBytes` those of its request while it runs
+ * number, bytes?, requestBytes?, hostsMax? }`, until its results expire; the counts are those of the end; `bytes` are
+ * those of its results in `CRAWL` as last reported, `requestBytes` those of its request while it runs, and `hostsMax` its
+ * share of hosts while it runs
  */
 export const crawlListActor = defineActor(crawlList, {
   state: CrawlListState,
@@ -48,8 +49,7 @@ export const crawlListActor = defineActor(crawlList, {
         const text = `Cannot start crawl: ${whyFull(limited, rows.values())}`;
         throw new ActorError("storage_full", text);
       }
-      const reply = { hostsMax: hostsOfNext(running) };
-      return { state: { ...limited, admitted: [...admitted, now] }, reply };
+      return { state: { ...limited, admitted: [...admitted, now] }, reply: {} };
     },
 
     started(state, { id, url, createdAt, requestBytes }, { now, rows }) {
@@ -62,7 +62,12 @@ export const crawlListActor = defineActor(crawlList, {
       };
       const [, ...admitted] = state.admitted;
       const counted = { ...state, next: next + 1, running: running + 1, kept: kept + 1, admitted };
-      return { state: { ...counted, ...sumOf(state, rows, { after: row }) }, rows: { [id]: row } };
+      const shares = shareHosts([...rows.values(), row]);
+      return {
+        state: { ...counted, ...sumOf(state, rows, { after: row }) },
+        rows: { [id]: row, ...shares.rows },
+        send: shares.send,
+      };
     },
 
     grown(state, { id, bytes }, { rows }) {
@@ -86,15 +91,17 @@ export const crawlListActor = defineActor(crawlList, {
       const row = rows.get(id);
       // Changes nothing for a job that has ended already, or that has expired and so has no row.
       if (row?.status !== "running" || status === "running") return { state };
-      const { requestBytes, ...kept } = row;
+      const { requestBytes, hostsMax, ...kept } = row;
       // A host of an earlier version forgets what the job has stored so far.
       const bytes = Math.max(row.bytes ?? 0, counts.bytes ?? 0);
       const stored = row.bytes === undefined && counts.bytes === undefined ? {} : { bytes };
       const ended = { ...kept, ...counts, ...stored, status, endedAt: endedAt ?? now };
       const sum = sumOf(state, rows, { before: row, after: ended });
+      const shares = shareHosts(withoutRow(rows, id));
       return {
         state: { ...state, running: state.running - 1, ...sum },
-        rows: { [id]: ended },
+        rows: { [id]: ended, ...shares.rows },
+        send: shares.send,
       };
     },
 
@@ -103,9 +110,11 @@ export const crawlListActor = defineActor(crawlList, {
       if (row === undefined) return { state };
       const running = state.running - (row.status === "running" ? 1 : 0);
       const counted = { ...state, running, kept: state.kept - 1 };
+      const shares = shareHosts(withoutRow(rows, id));
       return {
         state: { ...counted, ...sumOf(state, rows, { before: row }) },
-        rows: { [id]: null },
+        rows: { [id]: null, ...shares.rows },
+        send: shares.send,
       };
     },
 
@@ -129,19 +138,13 @@ export const crawlListActor = defineActor(crawlList, {
   },
 });
 
-/**
- * Returns the number of hosts at which a new job may want requests at the same time, while others of its account run.
- * Each further job has half as many as the one before, so all jobs of an account have at most 240. A host has at most
- * TURNS_AHEAD_MAX turns that wait for a worker. So the turns of an account fit its queue, even if no host responds:
- * turns without room would stay in the outboxes of their shards, where they would delay other accounts.
- */
-export const hostsOfNext = (running: number) =>
-  Math.max(1, Math.floor(CRAWL_HOSTS_MAX / 2 ** running));
-
 type State = DeepReadonly<CrawlListState>;
 type Row = DeepReadonly<CrawlListRow>;
 
-const entryOf = ({ number, bytes, requestBytes, ...entry }: Row) => entry;
+const entryOf = ({ number, bytes, requestBytes, hostsMax, ...entry }: Row) => entry;
+
+const withoutRow = (rows: ReadonlyMap<string, Row>, id: string): Row[] =>
+  [...rows.values()].filter((row) => row.id !== id);
 
 /** Returns the bytes of all rows. A host of an earlier version drops the sum, but not the rows. */
 function storedBytes({ bytes }: State, rows: ReadonlyMap<string, Row>): number {

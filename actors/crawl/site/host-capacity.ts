@@ -7,7 +7,7 @@ import {
   TURN_LEAD_MS,
   TURN_OVERDUE_MS,
 } from "../../../schemas/crawl/limits.ts";
-import { type Moment, type Pace, turnOf, wantingJobs } from "./pace-state.ts";
+import { type Moment, type Pace, type Turn, turnOf, wantingJobs } from "./pace-state.ts";
 
 /**
  * Maximum requests of one turn if its job is the only one at a host with a delay. With 5, four of five grants are
@@ -27,7 +27,7 @@ export const TURNS_AHEAD_MAX = 4;
 /**
  * Maximum number of turns of one host that have started and not finished; at a host with a delay each request counts
  * as one. With the default delay, pages that take up to 8 s do not slow the crawl of the host down. A host that takes
- * longer is overloaded or sends very slowly, and a worker has only 64 places for all hosts.
+ * longer is overloaded or sends very slowly, and an account has only 64 places of a worker for all hosts.
  */
 export const TURNS_STARTED_MAX = 16;
 
@@ -41,19 +41,24 @@ export function nextStartAt(pace: Pace, { delayMs, now }: Moment): number {
 export const grantableAt = (pace: Pace, moment: Moment) => nextStartAt(pace, moment) - TURN_LEAD_MS;
 
 /**
- * Whether another turn may be granted to a job. At a host with a delay, one granted turn may wait behind the going
- * turn, and one more for each overdue turn, up to TURNS_AHEAD_MAX.
+ * Whether another turn may be granted to a job of this account. At a host with a delay, one granted turn may wait behind
+ * the going turn, and one more for each overdue turn, up to TURNS_AHEAD_MAX. Overdue turns of other accounts for which
+ * no worker has asked do not count: they may wait long in the queues of their accounts.
  */
-export function hasCapacity(pace: Pace, moment: Moment): boolean {
+export function hasCapacity(pace: Pace, moment: Moment, account: string): boolean {
   // If the next request may leave only much later, the turn is not granted yet, so that no worker has to hold it.
   if (grantableAt(pace, moment) > moment.now) return false;
   if (pace.going !== undefined && pace.turns[pace.going.turn]?.more !== undefined) return false;
-  const turns = Object.entries(pace.turns).filter(([, { account }]) => account !== "");
-  const ahead = turns.filter(
+  const turns = Object.entries(pace.turns).filter(([, turn]) => turn.account !== "");
+  const waiting = turns.filter(
     ([turn, { startedAt }]) => startedAt === undefined && turn !== pace.going?.turn,
   );
-  if (turns.length - ahead.length >= TURNS_STARTED_MAX) return false;
-  const overdue = ahead.filter(([, { dueAt }]) => moment.now >= dueAt + TURN_OVERDUE_MS);
+  if (turns.length - waiting.length >= TURNS_STARTED_MAX) return false;
+  const isOverdue = ({ dueAt }: Turn) => moment.now >= dueAt + TURN_OVERDUE_MS;
+  const ahead = waiting.filter(
+    ([, turn]) => turn.account === account || turn.asked || !isOverdue(turn),
+  );
+  const overdue = ahead.filter(([, turn]) => isOverdue(turn));
   if (moment.delayMs > 0) return ahead.length < Math.min(1 + overdue.length, TURNS_AHEAD_MAX);
   // At a host without a delay, turns are granted until the waiting ones have enough requests for the whole host.
   const share = shareOf(pace);

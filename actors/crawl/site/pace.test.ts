@@ -365,6 +365,31 @@ describe("pace", () => {
     expect(told).to.deep.equal(["go", "wait", "wait", "wait"]);
   });
 
+  it("grant() serves an account although no worker asks for the turns of another, whatever the delay", () => {
+    for (const delayMs of [500, 0]) {
+      const site = new PacedSite(delayMs);
+      // With this number of jobs, a turn has a single request.
+      for (let job = 0; job < 8; job++) site.want("stuck", `job${job}`, 1_000);
+      for (let rounds = 0; rounds < 20; rounds++) {
+        site.grant();
+        site.now += TURN_OVERDUE_MS;
+      }
+      site.want("other", "mine", 10);
+      let served = 0;
+      for (let rounds = 0; rounds < 20; rounds++) {
+        for (const { turn, account, requests } of site.grant()) {
+          if (account !== "other") continue;
+          served += requests;
+          expect(site.begin(turn).state).to.equal("go");
+          site.start(turn);
+          site.finish(turn);
+        }
+        site.now += TURN_OVERDUE_MS;
+      }
+      expect(served).to.equal(10);
+    }
+  });
+
   it("grant() grants a single job the requests of TURN_SPAN_MS; with another job, each turn gets one request", () => {
     for (const delayMs of [1, 250, 500, 1_250, 1_251, 60_000]) {
       const span = Math.max(1, Math.floor(TURN_SPAN_MS / delayMs));

@@ -84,10 +84,12 @@ export function grant(
   const { delayMs } = moment;
   let next = settle(pace, moment);
   const granted: Granted[] = [];
-  while (hasCapacity(next, moment)) {
-    const [first, ...others] = next.accounts;
+  for (;;) {
+    const { accounts: waiting } = next;
+    const first = waiting.find(({ account }) => hasCapacity(next, moment, account));
     const [job, ...jobs] = first?.jobs ?? [];
     if (!first || !job) break;
+    const others = waiting.filter((one) => one !== first);
     const most = delayMs > 0 ? spacedMax(next, job.job, delayMs) : TURN_REQUESTS_MAX;
     const requests = Math.min(job.wants, most, requestsMax);
     const turn = newId();

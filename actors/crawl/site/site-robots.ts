@@ -1,7 +1,7 @@
 /** The robots.txt files of a site: stored in rows, fetched in turns of the site itself, and used for verdicts. */
 import type { z } from "zod";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
-import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
+import { crawlPage, NO_ACCOUNT } from "../../../schemas/crawl/crawl-page.ts";
 import {
   ROBOTS_AWAY_MS_MAX,
   ROBOTS_TRIES_MAX,
@@ -9,12 +9,13 @@ import {
   TURN_MS_MAX,
 } from "../../../schemas/crawl/limits.ts";
 import type { RobotsRules } from "../../../schemas/crawl/robots-rules.ts";
-import type {
-  CrawlIntent,
-  PageVerdict,
-  RobotsOutcome,
-  Scheme,
-  site,
+import {
+  type CrawlIntent,
+  firstProgress,
+  type PageVerdict,
+  type RobotsOutcome,
+  type Scheme,
+  type site,
 } from "../../../schemas/crawl/site.ts";
 import { ROW_BYTES_MAX } from "../../../schemas/limits.ts";
 import { type RobotsPolicy, robotsAnswer } from "../lib/robots/robots-outcome.ts";
@@ -33,8 +34,6 @@ export const ROBOTS_RETRY_MS = 60_000;
  */
 export const VERDICT_REASON_CHARS_MAX = 200;
 
-/** The key of tasks for a file that a version without accounts has requested. */
-const NO_ACCOUNT = "none";
 const SCHEMES: readonly Scheme[] = ["https", "http"];
 /** Bytes for commas, brackets and member names of a row. */
 const ROW_MARGIN_BYTES = 1_000;
@@ -86,8 +85,9 @@ export function fetchWanted(draft: SiteDraft): void {
 }
 
 /**
- * Returns the account for which the lookup of a fetch counts. After a fetch that could not start its lookup, it is the
- * next account that waits at this host. Otherwise an account that uses up its lookups could delay the file for others.
+ * Returns the account for which a fetch counts: its lookup, and its place in the queue. After a fetch that could not
+ * start its lookup, or that no worker has begun, it is the next account that waits at this host. Otherwise an account
+ * that uses up its lookups, or has a long queue, could delay the file for others.
  */
 function accountOf(draft: SiteDraft, file: DeepReadonly<RobotsFile>): string | undefined {
   const newcomers = draft.state.newcomers.map(({ account }) => account);
@@ -142,7 +142,10 @@ export function loseFetch(draft: SiteDraft, turn: string, { counts = true } = {}
     const file = draft.state.robots[scheme];
     if (file?.fetch?.turn !== turn) continue;
     const lost = (file.lost ?? 0) + (counts ? 1 : 0);
-    if (lost < ROBOTS_TRIES_MAX) draft.setRobots(scheme, { ...withoutFetch(file), lost });
+    const next = file.next ?? firstProgress(draft.key, scheme);
+    // A fetch that no worker has begun may wait in the long queue of its account. So another account is next.
+    const after = counts ? {} : { next: { ...next, waits: (next.waits ?? 0) + 1 } };
+    if (lost < ROBOTS_TRIES_MAX) draft.setRobots(scheme, { ...withoutFetch(file), ...after, lost });
     else learn(draft, scheme, { kind: "disallow_all", because: `${lost} fetches came to no end` });
   }
 }

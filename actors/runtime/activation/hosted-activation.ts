@@ -257,9 +257,14 @@ export class HostedActivation implements Activated {
     const early = isLate ? LATE : this.#answered.find(call.id);
     const id = call.id ? `${call.id.client}.${call.id.number}` : randomBytes(12).toString("hex");
     const copies = this.#underWay.get(id);
-    if (early) this.#host.answerRead(call.respond, early);
-    else if (copies) copies.push(call);
-    if (early || copies) return;
+    if (early) {
+      this.#host.answerRead(call.respond, early);
+      return;
+    }
+    if (copies) {
+      copies.push(call);
+      return;
+    }
     const same = [call];
     this.#underWay.set(id, same);
     void this.#handle(life, call, id, call.deadlineAt)

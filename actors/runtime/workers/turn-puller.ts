@@ -31,10 +31,12 @@ const TURN_LOOK_MS = 1_000;
  */
 const TURN_REST_MS = 4_000;
 /**
- * Interval at which a worker looks for tasks in the queue of the whole lane. Only an older version, in which the lane
- * did not serve keys in turn, has queued tasks there.
+ * Interval at which a worker looks for tasks in the queue of the whole lane. Only hosts of an older version, in which
+ * the lane did not serve keys in turn, queue tasks there. For some time after such a task, a worker looks as often as
+ * for other tasks.
  */
 const WHOLE_LANE_LOOK_MS = 30_000;
+const WHOLE_LANE_USED_MS = 600_000;
 /** Stands for the queue of the whole lane among the keys. No task has this key in a lane that serves keys in turn. */
 const WHOLE_LANE = "";
 /**
@@ -207,7 +209,8 @@ export class TurnPuller implements TaskSource {
   async #look(): Promise<void> {
     const { bus, clock, logger, kind, lane, stopping } = this.#parts;
     const { stream, subject, turns } = laneOf(bus.layout, { kind, lane });
-    let wholeLaneAt = Number.NEGATIVE_INFINITY;
+    const never = Number.NEGATIVE_INFINITY;
+    const wholeLane = { lookedAt: never, usedAt: never };
     while (!stopping.aborted) {
       let isQuiet = false;
       this.#resting = new AbortController();
@@ -215,10 +218,15 @@ export class TurnPuller implements TaskSource {
       try {
         const subjects = await bus.subjectsOf(stream, turns);
         for (const queue of subjects) this.#turns.queued(keyOfTurn(queue));
-        if (clock.monotonic() - wholeLaneAt >= WHOLE_LANE_LOOK_MS) {
-          wholeLaneAt = clock.monotonic();
+        const now = clock.monotonic();
+        const isUsed = now - wholeLane.usedAt < WHOLE_LANE_USED_MS;
+        if (isUsed || now - wholeLane.lookedAt >= WHOLE_LANE_LOOK_MS) {
+          wholeLane.lookedAt = now;
           const left = await bus.subjectsOf(stream, subject);
-          if (left.length > 0) this.#turns.queued(WHOLE_LANE);
+          if (left.length > 0) {
+            wholeLane.usedAt = now;
+            this.#turns.queued(WHOLE_LANE);
+          }
         }
         this.#assign();
         isQuiet = subjects.length === 0 && isSingleServer(bus);

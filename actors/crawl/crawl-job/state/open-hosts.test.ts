@@ -6,8 +6,8 @@ describe("hosts of a crawl job", () => {
   /** A job with a page at each of these hosts, and the messages to their sites. */
   const wide = (hosts: number, hostsMax?: number) => {
     const options = { includeExternalLinks: true };
-    const world = new JobWorld();
-    world.start({ source: "links", limit: 10_000, options }, { hostsMax });
+    const world = new JobWorld().start({ source: "links", limit: 10_000, options });
+    if (hostsMax !== undefined) world.run("hostsShared", { hostsMax });
     const wanted = new Map<string, number>();
     const asked: string[] = [];
     const hear = () => {
@@ -59,7 +59,7 @@ describe("hosts of a crawl job", () => {
     checkJob(world);
   });
 
-  it("a job has as many open hosts as it was started with, and at least the one of its start", () => {
+  it("a job has as many open hosts as its account's list has said, and at least the one of its start", () => {
     for (const hostsMax of [1, 2]) {
       const { world, wanted, hear } = wide(10, hostsMax);
       const visited = new Set<string>();
@@ -73,6 +73,24 @@ describe("hosts of a crawl job", () => {
       }
       expect(visited.size).to.equal(10);
     }
+  });
+
+  it("a paused host gives its place to the next one, and takes a place again later", () => {
+    const { world, wanted, hear } = wide(2, 1);
+    const [first = ""] = wanted.keys();
+    world.run("siteFull", { host: first });
+    hear();
+    checkJob(world);
+    const second = [...wanted.keys()].find((host) => host !== first) ?? "";
+    expect(second).to.match(/^h\d/);
+    wanted.clear();
+    world.run("askAgain", {});
+    visit(world, second);
+    hear();
+    expect([...wanted.keys()]).to.include(first);
+    visit(world, first);
+    expect(world.summary().status).to.equal("completed");
+    checkJob(world);
   });
 
   it("a crawl of many more hosts visits each and ends", () => {

@@ -11,8 +11,7 @@ import type { JobDraft } from "./job-draft.ts";
 type Line = DeepReadonly<NonNullable<CrawlJobState["hosts"]>>;
 
 const lineOf = ({ state }: JobDraft): Line => state.hosts ?? { open: 0 };
-/** Returns the number of hosts at which the job may want requests at the same time. */
-export const hostsMax = ({ state }: JobDraft) => state.hostsMax ?? CRAWL_HOSTS_MAX;
+const readHostsMax = ({ state }: JobDraft) => state.hostsMax ?? CRAWL_HOSTS_MAX;
 
 /** Returns whether the job may want requests at the host now. If not, the host joins the line of waiting hosts. */
 export function openHost(draft: JobDraft, host: string): boolean {
@@ -20,7 +19,7 @@ export function openHost(draft: JobDraft, host: string): boolean {
   if (row.open || row.waits) return row.open === true;
   const line = lineOf(draft);
   const { open, first = host, last } = line;
-  if (open < hostsMax(draft)) {
+  if (open < readHostsMax(draft)) {
     draft.write(hostRow(host), { ...row, open: true });
     draft.state.hosts = { ...line, open: open + 1 };
     return true;
@@ -39,10 +38,19 @@ export function closeHost(draft: JobDraft, host: string): void {
   if (open) draft.state.hosts = { ...line, open: line.open - 1 };
 }
 
+/** Gives the place of a paused host to the next one in the line. The host needs a place again when it continues. */
+export function freePlace(draft: JobDraft, host: string): void {
+  const { open, told: _told, ...row } = hostState(draft, host);
+  if (!open) return;
+  draft.write(hostRow(host), row);
+  const line = lineOf(draft);
+  draft.state.hosts = { ...line, open: line.open - 1 };
+}
+
 /** Takes the first host from the line if there is a free place. */
 export function nextInLine(draft: JobDraft): string | undefined {
   const { open, first, last } = lineOf(draft);
-  if (first === undefined || open >= hostsMax(draft)) return undefined;
+  if (first === undefined || open >= readHostsMax(draft)) return undefined;
   const { waits: _waits, behind, ...row } = hostState(draft, first);
   draft.write(hostRow(first), row);
   const rest = behind === undefined || last === undefined ? {} : { first: behind, last };

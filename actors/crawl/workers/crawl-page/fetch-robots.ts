@@ -1,6 +1,7 @@
 /** Fetches a site's robots.txt in turns of the site itself, and reports the result to the site. */
 import { randomBytes } from "node:crypto";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
+import { NO_ACCOUNT } from "../../../../schemas/crawl/crawl-page.ts";
 import {
   HOST_AWAY_MS,
   ROBOTS_AWAY_MS_MAX,
@@ -11,6 +12,7 @@ import {
   ROBOTS_TRIES_MAX,
 } from "../../../../schemas/crawl/limits.ts";
 import {
+  firstProgress,
   type RobotsOutcome,
   type RobotsProgress,
   type Scheme,
@@ -113,7 +115,7 @@ class RobotsFetch {
     this.#task = task;
     this.#context = context;
     this.#agents = agents;
-    this.#owner = task.account ?? "robots";
+    this.#owner = task.account ?? NO_ACCOUNT;
     this.#lastStartAt = parts.clock.monotonic() + ROBOTS_STARTS_MS_MAX;
   }
 
@@ -122,8 +124,9 @@ class RobotsFetch {
    */
   async run(): Promise<Envelope[]> {
     const { host, scheme, turn, from } = this.#task;
-    const first = `${scheme}://${host}/robots.txt`;
-    let next: RobotsProgress = from ?? { url: first, hops: 0, attempt: 1 };
+    const start = firstProgress(host, scheme);
+    const { url: first } = start;
+    let next = from ?? start;
     for (;;) {
       const { hops, attempt } = next;
       const answer = await this.#visit(next.url);

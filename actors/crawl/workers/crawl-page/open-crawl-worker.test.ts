@@ -146,7 +146,7 @@ describe("the crawl worker of a process", function () {
     }
   });
 
-  it("another account's crawl ends while turns of one account that never answer fill its queue and its places", async () => {
+  it("another account's crawl ends while turns of one account that never answer hold all its places, and more wait", async () => {
     serve = hold;
     const account = newId();
     const load = { hosts: CRAWL_HOSTS_MAX, each: 2 * HOST_REQUESTS_IN_FLIGHT_MAX, account };
