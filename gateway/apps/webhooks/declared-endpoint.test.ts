@@ -274,6 +274,16 @@ describe("declared endpoint", () => {
     expect(Number(answer.headers.get("retry-after"))).to.be.greaterThan(0);
   });
 
+  it("answer() leaves no body of a refused event in the store", async () => {
+    const large = push({ text: "x".repeat(EVENT_INLINE_BYTES_MAX) });
+    await using full = await webhookServer([GITHUB], SECRETS, { waiting: EVENTS_WAITING_MAX });
+    expect((await github(full.url, large)).status).to.equal(429);
+    expect(full.blobs.blobs.size).to.equal(0);
+    await using server = await webhookServer([GITHUB], SECRETS);
+    expect((await github(server.url, large)).status).to.equal(202);
+    expect(server.blobs.blobs.size).to.equal(1);
+  });
+
   it("answer() takes events while the account's agents keep less than they may, and says so after", async () => {
     const bytesMax = 1_000_000;
     await using server = await webhookServer([GITHUB], SECRETS, { bytesMax });

@@ -15,7 +15,7 @@ import type { AppConfig, WebhookEndpoint } from "../../../schemas/apps/app-confi
 import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
 import { EVENT_INLINE_BYTES_MAX, WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
-import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { ActorError, ERRORS, isRefusal } from "../../../schemas/errors.ts";
 import { countWork } from "../../../schemas/meter.ts";
 import type { ByteBudget } from "../../http/byte-budget.ts";
 import { failure, success } from "../../http/envelope.ts";
@@ -196,7 +196,11 @@ async function store(
   const { keep_days: days, keep_count: count } = config.deliveries;
   await room.check(asked.accountId);
   const stored = await storedBody(asked, body, { blobs, isHeavy: heavy.has(key) });
-  const received = await actors.call(agentInbox, key, "receive", {
+  // If the body cannot be removed, it expires.
+  const remove = async () => {
+    if ("blob" in stored) await blobs.remove(stored.blob).catch(() => {});
+  };
+  const event: ReceivedEvent = {
     ...about,
     request: {
       method: "POST",
@@ -206,12 +210,17 @@ async function store(
     },
     bodyBytes: body.length,
     keep: { days, count },
+  };
+  const received = await actors.call(agentInbox, key, "receive", event).catch(async (error) => {
+    // No log refers to the body. After another error, the inbox may have stored the event.
+    if (isRefusal(error)) await remove();
+    throw error;
   });
   heavy.note(key, received.isHeavy);
   const outcome = received.isNew ? "accepted" : "repeated";
   countWork("webhooks_received_total", { outcome });
-  // The event was received before, so no log refers to this body. If removing it fails, the blob expires.
-  if (!received.isNew && "blob" in stored) await blobs.remove(stored.blob).catch(() => {});
+  // The event was received before, so no log refers to this body.
+  if (!received.isNew) await remove();
   if (about.source === "twilio") {
     // Twilio interprets the answer as instructions for the call or message, so it is empty.
     return { status: 202, headers: { "Content-Type": "text/xml" }, body: "<Response/>" };

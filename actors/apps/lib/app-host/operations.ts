@@ -38,7 +38,12 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts";
 import type { AppProcess } from "../app-process/app-process.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";
-import { type BodyBlobs, readAnswer, writeRequest } from "../app-process/process-bodies.ts";
+import {
+  type BodyBlobs,
+  dropBody,
+  takeAnswer,
+  writeRequest,
+} from "../app-process/process-bodies.ts";
 import { thrownBy } from "../app-process/process-error.ts";
 import { weightOf } from "../app-process/weight.ts";
 import type { SecretBox } from "../app-secrets/secret-box.ts";
@@ -175,12 +180,14 @@ export class Operations {
     const { actors, blobs, streams } = this.#parts;
     const key = otherAgent(asker.app, className, name);
     const written = await writeRequest(blobs, asker.app, request);
-    const answer = await actors.call(agentContract, key, "request", written, {
-      deadlineMs: APP_OPERATION_MS_MAX,
-      signal: asker.signal,
-    });
+    const answer = await actors
+      .call(agentContract, key, "request", written, {
+        deadlineMs: APP_OPERATION_MS_MAX,
+        signal: asker.signal,
+      })
+      .finally(() => dropBody(blobs, written.body));
     const lent = answer.rest && { lent: streams.lend(asker.process, answer.rest) };
-    return { type: "answer", answer: { ...(await readAnswer(blobs, answer)), ...lent } };
+    return { type: "answer", answer: { ...(await takeAnswer(blobs, answer)), ...lent } };
   }
 
   async #read(
@@ -230,8 +237,10 @@ export class Operations {
       request: await writeRequest(blobs, app, request),
       deadlineAt: clock.now() + APP_OPERATION_MS_MAX,
     };
-    const answer = AppRestAnswer.parse(await askGateway(bus, APP_REST_SUBJECT, asked));
-    return { type: "answer", answer: await readAnswer(blobs, answer) };
+    const told = await askGateway(bus, APP_REST_SUBJECT, asked).finally(() =>
+      dropBody(blobs, asked.request.body),
+    );
+    return { type: "answer", answer: await takeAnswer(blobs, AppRestAnswer.parse(told)) };
   }
 
   async #identify({ token }: OperationOf<"identify">, { app }: Asker): Promise<OperationResult> {
