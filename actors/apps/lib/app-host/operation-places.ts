@@ -20,7 +20,7 @@ export const APP_OPERATIONS_MAX = 64;
  * Time for which an agent's call waits for a place. It is shorter than the time of a turn: if all places are held by
  * agents that wait for such calls, the refusal ends their wait.
  */
-const AGENT_CALL_WAITS_MS_MAX = 10_000;
+export const AGENT_CALL_WAITS_MS_MAX = 10_000;
 
 export class OperationPlaces {
   readonly #others = new Semaphore(APP_OPERATIONS_MAX);
