@@ -72,6 +72,20 @@ const Delivered = DeliveryOutcome.extend({
 /** An event whose sender was verified. If its body is a blob, the inbox owns the blob from now on. */
 export const ReceivedEvent = z.object({
   source: z.string().min(1).max(32),
+  /**
+   * The declared endpoint that received the event, if its sender's ids are unique only there. Absent for providers
+   * whose ids are unique everywhere.
+   */
+  endpoint: z
+    .object({
+      path: z.string().min(1).max(256),
+      /**
+       * True if no other endpoint with ids of its own brings events of this source to the agent. Then an id that was
+       * stored without a path belongs to this endpoint: versions before this field stored all ids so.
+       */
+      isOnlyOne: z.boolean(),
+    })
+    .optional(),
   eventId: z.string().min(1).max(EVENT_ID_CHARS_MAX),
   eventType: z.string().max(EVENT_TYPE_CHARS_MAX).optional(),
   /** The request that `onRequest` gets. */

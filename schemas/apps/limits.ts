@@ -152,6 +152,12 @@ export const AGENT_QUERY_SQL_CHARS_MAX = 10_000;
  */
 export const SOCKET_WAITING_BYTES_MAX = 1_000_000;
 /**
+ * Limit of the bytes that all agents' sockets of one account hold in one gateway: frames that clients have not read,
+ * and frames that agents have not handled. A frame for several sockets counts one time. Without this limit, an account
+ * could hold 15 GB with the sockets that it may have.
+ */
+export const SOCKETS_UNREAD_BYTES_MAX = 128 * 1024 * 1024;
+/**
  * Limit of the lines of one answer. The limit below is the time for which a request waits for a line. It is shorter
  * than the timeouts of proxies.
  */

@@ -1,5 +1,9 @@
 /** The documented limits of repositories, OAuth, apps, agents and webhooks. */
 import {
+  AGENT_CALL_WAITS_MS_MAX,
+  APP_OPERATIONS_MAX,
+} from "../../actors/apps/lib/app-host/operation-places.ts";
+import {
   AUDIT_ENTRIES_MAX,
   CLIENT_CHANGES_PER_DAY_MAX,
 } from "../../actors/oauth/oauth-client/change-log.ts";
@@ -59,6 +63,7 @@ import {
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
   SOCKET_WAITING_BYTES_MAX,
+  SOCKETS_UNREAD_BYTES_MAX,
   WEBHOOK_BODIES_BYTES_MAX,
   WEBHOOK_BODY_BYTES_MAX,
 } from "../../schemas/apps/limits.ts";
@@ -269,6 +274,11 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "504; that attempt has failed",
   ],
   [
+    "operations of an app's process: calls of agents by its entry; by its agents; fetches and all others",
+    `${count(APP_OPERATIONS_MAX)} of each at a time`,
+    `further ones wait; a call by an agent for ${time(AGENT_CALL_WAITS_MS_MAX)}, then it is an error in its code`,
+  ],
+  [
     "an agent's database; its sockets; turns that wait for it",
     `${bytes(AGENT_DATABASE_BYTES_MAX)}; ${count(AGENT_CONNECTIONS_MAX)}; ${count(AGENT_TURNS_MAX)}`,
     "an error in its code; closed with 1013; 503 with Retry-After",
@@ -292,6 +302,11 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "what waits for one reader of a socket",
     `${bytes(SOCKET_WAITING_BYTES_MAX)}, then as much again with the latest state alone`,
     "closed with 1013",
+  ],
+  [
+    "frames that agents' clients have not read or agents have not handled, of one account in one gateway",
+    `${bytes(SOCKETS_UNREAD_BYTES_MAX)}; a frame for several sockets counts one time`,
+    "the client that stopped reading first is cut off; a client that reads is closed with 1013",
   ],
 ];
 

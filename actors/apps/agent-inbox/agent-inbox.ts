@@ -45,7 +45,7 @@ const DAY_MS = 86_400_000;
  * Row `request/<number>`: `{ row, request }`: what the agent gets of it; a large body is a blob
  *
  * Row `ids/<day>/<0 to 63>`: `{ row, ids }`: ` <12 characters of a SHA-256>=<number, base 36>` for each event of 7
- * days
+ * days; the hash is that of `<source><path of the endpoint, if its senders choose the ids> <event id>`
  */
 export const agentInboxActor = defineActor(agentInbox, {
   state: AgentInboxState,
@@ -63,7 +63,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     receive(state, event, context) {
       const draft = new InboxDraft(state, context);
       const id = idOf(event);
-      const known = knownNumber(draft, id);
+      const known = knownNumber(draft, event, id);
       if (known !== undefined) {
         return { state, reply: { isNew: false, number: known, isHeavy: isHeavy(draft) } };
       }
@@ -74,7 +74,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     happened(state, event, context) {
       const draft = new InboxDraft(state, context);
       const id = idOf(event);
-      if (knownNumber(draft, id) !== undefined) return { state };
+      if (knownNumber(draft, event, id) !== undefined) return { state };
       take(draft, { ...event, id }, context);
       return draft.transition();
     },
@@ -143,12 +143,24 @@ export const agentInboxActor = defineActor(agentInbox, {
   },
 });
 
-/** The id contains the source, because two providers may use the same event ids. */
-const idOf = ({ source, eventId }: ReceivedEvent) => recentId(`${source} ${eventId}`);
+/**
+ * The id contains the source, because two providers may use the same event ids, and the path of an endpoint whose
+ * sender numbers its events itself. A source has no slash, so no other id can look like one with a path.
+ */
+const idOf = ({ source, endpoint, eventId }: ReceivedEvent) =>
+  recentId(`${source}${endpoint?.path ?? ""} ${eventId}`);
 
-function knownNumber({ context, state }: InboxDraft, id: RecentId): number | undefined {
+/** Returns the number of the event if it was received before. */
+function knownNumber(
+  { context, state }: InboxDraft,
+  { source, endpoint, eventId }: ReceivedEvent,
+  id: RecentId,
+): number | undefined {
   const { rows, now } = context;
-  return recall({ rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS }, id);
+  const kept = { rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS };
+  const known = recall(kept, id);
+  if (known !== undefined || !endpoint?.isOnlyOne) return known;
+  return recall(kept, recentId(`${source} ${eventId}`));
 }
 
 function take(

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { agent, agentAlarm, appEntry } from "../../../schemas/apps/agent.ts";
 import { app as appContract } from "../../../schemas/apps/app.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import { blobSubjects } from "../../../schemas/subjects.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../scripts/testing/agent-app.ts";
 import {
   type AgentHost,
@@ -85,6 +86,34 @@ describe("agents on hosts", function () {
       sum: 5,
       bytes: 2_000_000,
       thrown: "refused as asked",
+    });
+  });
+
+  it("leave no body of a call between them in the store", async () => {
+    const code = `import { Agent } from "trunkline/agents";
+export class Mirror extends Agent {
+  async onRequest(request) {
+    if (request.method === "POST") return new Response(await request.bytes());
+    const other = this.env.Mirror.getByName("other");
+    const answer = await other.fetch(new Request("http://app/", { method: "POST", body: "x".repeat(700_000) }));
+    return new Response(String((await answer.text()).length));
+  }
+}
+export default { fetch: () => new Response("x".repeat(700_000), { status: 403 }) };`;
+    const agents = [{ binding: "Mirror", class_name: "Mirror" }];
+    const mirrors = await world.deploy("mirrors", code, { agents });
+    const one = keyOf("mirrors", "Mirror", "one");
+    const answer = await world.client.call(agent, one, "request", request(""));
+    expect(await textOf(world, answer)).to.equal("700000");
+    const upgraded = await world.client.call(appEntry, mirrors, "upgrade", request(""));
+    expect(upgraded).to.deep.include({
+      answer: { status: 403, headers: [["content-type", "text/plain;charset=UTF-8"]] },
+    });
+    const { stream, beneath } = blobSubjects(`app.${mirrors}.body`);
+    const { streams } = world.world.bus.jetstream;
+    await until("nothing is stored", async () => {
+      const { state } = await streams.info(stream, { subjects_filter: beneath });
+      return Object.keys(state.subjects ?? {}).length === 0;
     });
   });
 

@@ -20,6 +20,7 @@ import {
   type HostedMessage,
 } from "../../runtime/kinds/define-hosted.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
+import { APP_BODY_INLINE_BYTES_MAX } from "../lib/app-bodies/body-blobs.ts";
 import type { AppProcesses } from "../lib/app-host/app-processes.ts";
 import type { AppProcess } from "../lib/app-process/app-process.ts";
 import type { HostStreams } from "../lib/app-process/host-streams.ts";
@@ -179,11 +180,20 @@ class AppEntry implements HostedInstance<EntryMessages> {
   async #upgrade(id: string, input: AppRequest): Promise<unknown> {
     const { blobs } = this.#parts;
     const { result } = await this.#turn(id, input, { isUpgrade: true });
+    // Nobody would delete the blob of a large body here: the gateway sends at most one line of an answer.
+    const isSmall = ({ body }: { body?: Uint8Array | undefined }) =>
+      body === undefined || body.length <= APP_BODY_INLINE_BYTES_MAX;
     if (result.type === "answer") {
-      return { answer: await writeAnswer(blobs, this.#key, result.answer) };
+      const { body, ...others } = result.answer;
+      const answer = isSmall({ body }) ? result.answer : others;
+      return { answer: await writeAnswer(blobs, this.#key, answer) };
     }
     if (result.type !== "accept") throw unexpected(result);
     const { className, name, request, props } = result;
+    if (!isSmall(request)) {
+      const text = `Cannot connect: the app gave the request more than ${APP_BODY_INLINE_BYTES_MAX} bytes`;
+      throw new ActorError("app_failed", text);
+    }
     return {
       accept: { className, name },
       request: await writeRequest(blobs, this.#key, request),

@@ -9,9 +9,22 @@ import {
   webhookRow,
 } from "./outgoing-webhook-state.ts";
 
+const WEBHOOK = webhookRow("");
+
 export class OutgoingDraft extends LogDraft<OutgoingState, OutgoingRow> {
   has(number: number): boolean {
-    return number >= this.state.first && number < this.state.next;
+    return this.row(webhookRow(number)) !== undefined;
+  }
+
+  /**
+   * Returns the numbers of the webhooks that are in the log before this transition, in ascending order. There are gaps
+   * if a webhook waited for longer than later ones were kept.
+   */
+  numbers(): number[] {
+    const names = [...this.context.rows.keys()].filter((name) => name.startsWith(WEBHOOK));
+    return names
+      .map((name) => Number(name.slice(WEBHOOK.length)))
+      .sort((one, other) => one - other);
   }
 
   /** The row of a webhook in the log. */

@@ -8,7 +8,10 @@ import { EpochMs, Id } from "../../../schemas/values.ts";
 import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
 
 export const OutgoingState = z.object({
-  /** Number that the next webhook gets. `first` below is the number of the oldest webhook in the log. */
+  /**
+   * Number that the next webhook gets. `first` below is the number of the oldest webhook in the log. Between them, rows
+   * may be missing: a webhook that waits stays when later ones are deleted.
+   */
   next: z.int().min(1),
   first: z.int().min(1),
   /** Webhooks that have not ended. For a webhook with `sentAt`, a worker runs an attempt. */
@@ -55,4 +58,4 @@ export type WebhookRow = z.infer<typeof WebhookRow>;
 export const OutgoingRow = z.discriminatedUnion("row", [WebhookRow, RecentIdsRow]);
 export type OutgoingRow = z.infer<typeof OutgoingRow>;
 
-export const webhookRow = (number: number) => `webhook/${number}`;
+export const webhookRow = (number: number | "") => `webhook/${number}`;

@@ -303,4 +303,39 @@ describe("outgoing-webhook", () => {
     }
     expect(queue.rows.size).to.equal(0);
   });
+
+  it("a webhook that waits keeps no ended ones behind it, and is listed behind the gap", () => {
+    const url = "https://silent.example/hook";
+    queue.send("waits", undefined, { url });
+    const waiting = queue.untilNextPost();
+    const MORE = 30;
+    for (let i = 1; i <= OUTGOING_KEPT_MAX + MORE; i++) {
+      queue.send(`${i}`);
+      queue.tried(queue.untilNextPost(), 200);
+    }
+    const rows = [...queue.rows.keys()].filter((name) => name.startsWith("webhook/"));
+    expect(rows).to.have.length(OUTGOING_KEPT_MAX + 1);
+    expect(queue.state.first).to.equal(1);
+    expect(refusal(() => queue.entry(2)).code).to.equal("not_found");
+    expect(queue.entry(1)).to.include({ url, status: "waiting" });
+    expect(queue.entry(2 + MORE)).to.include({ status: "arrived" });
+    const listed: number[] = [];
+    for (let before: number | undefined = Number.MAX_SAFE_INTEGER; before !== undefined; ) {
+      const answer: { webhooks: { number: number }[]; before?: number | undefined } = queue.ask(
+        "list",
+        {
+          before,
+          limit: 100,
+        },
+      );
+      listed.push(...answer.webhooks.map(({ number }) => number));
+      before = answer.before;
+    }
+    expect(listed).to.have.length(OUTGOING_KEPT_MAX + 1);
+    expect(listed.slice(-2)).to.deep.equal([2 + MORE, 1]);
+    // When it ends, it is the oldest of the ended ones, of which there are too many.
+    queue.tried(waiting, 200);
+    expect(refusal(() => queue.entry(1)).code).to.equal("not_found");
+    expect(queue.state.first).to.equal(2 + MORE);
+  });
 });

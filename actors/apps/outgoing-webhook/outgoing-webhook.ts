@@ -99,14 +99,16 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
     list(state, { status, before = Number.MAX_SAFE_INTEGER, limit }, context) {
       const draft = new OutgoingDraft(state, context);
       const webhooks: OutgoingWebhook[] = [];
-      let number = Math.min(before, state.next) - 1;
-      const last = Math.max(state.first, number - DELIVERIES_SCANNED_MAX + 1);
-      for (; number >= last && webhooks.length < limit; number--) {
+      const numbers = draft.numbers().filter((number) => number < before);
+      const scanned = numbers.slice(-DELIVERIES_SCANNED_MAX);
+      let number = scanned.pop();
+      for (; number !== undefined && webhooks.length < limit; number = scanned.pop()) {
         if (isOver(draft, number)) continue;
         const entry = entryOf(draft, number);
         if (status === undefined || entry.status === status) webhooks.push(entry);
       }
-      const more = number >= state.first ? { before: number + 1 } : {};
+      const next = number ?? numbers.at(-DELIVERIES_SCANNED_MAX - 1);
+      const more = next === undefined ? {} : { before: next + 1 };
       return { state, reply: { webhooks, waiting: state.waiting.length, ...more } };
     },
 
@@ -119,12 +121,14 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
     tried(state, input, context) {
       const draft = new OutgoingDraft(state, context);
       tried(draft, input);
+      trim(draft);
       return draft.transition();
     },
 
     deferred(state, input, context) {
       const draft = new OutgoingDraft(state, context);
       deferred(draft, input);
+      trim(draft);
       return draft.transition();
     },
 
@@ -206,23 +210,25 @@ function checkRoom({ state }: OutgoingDraft): void {
   throw new ActorError("queue_full", text, { retryAfterS: 60 });
 }
 
-/** Deletes the oldest webhooks past the limit of number or of age, up to the first that waits. */
+/** Deletes the oldest ended webhooks past the limit of number or of age. Webhooks that wait stay. */
 function trim(draft: OutgoingDraft): void {
   const { next, waiting } = draft.state;
   const waits = new Set(waiting.map(({ number }) => number));
+  const ended = draft.numbers().filter((number) => !waits.has(number));
   const blobs: string[] = [];
-  let { first, payloadBytes = 0 } = draft.state;
-  for (let gone = 0; first < next && !waits.has(first) && gone < DELIVERIES_TRIMMED_AT_ONCE; ) {
-    const { createdAt, payload, payloadBytes: bytes } = draft.webhook(first);
+  let { payloadBytes = 0 } = draft.state;
+  let gone = 0;
+  for (const number of ended.slice(0, DELIVERIES_TRIMMED_AT_ONCE)) {
+    const { createdAt, payload, payloadBytes: bytes } = draft.webhook(number);
     const isTooOld = createdAt <= draft.now - OUTGOING_KEPT_MS;
-    if (!isTooOld && next - first <= OUTGOING_KEPT_MAX) break;
+    if (!isTooOld && ended.length - gone <= OUTGOING_KEPT_MAX) break;
     if ("blob" in payload) blobs.push(payload.blob);
-    draft.writeRows({ [webhookRow(first)]: null });
+    draft.writeRows({ [webhookRow(number)]: null });
     // Entries from before `payloadBytes` was counted are not in the sum.
     payloadBytes = Math.max(0, payloadBytes - bytes);
-    first += 1;
     gone += 1;
   }
+  const first = Math.min(ended[gone] ?? next, ...waits);
   draft.change({ first, payloadBytes });
   tellStored(draft, "outgoing", payloadBytes);
   if (blobs.length > 0) draft.send(envelope(webhookPost, draft.key, "purge", { blobs }));

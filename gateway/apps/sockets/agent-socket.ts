@@ -12,6 +12,7 @@ import {
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
 import { AGENT_TURN_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import type { UnreadBytes, UnreadClient } from "../../http/unread-bytes.ts";
 import { SocketReader } from "./socket-reader.ts";
 
 /** Limit of the bytes of frames in one call to the agent, as JSON. The largest frame fits, escaped or as base64. */
@@ -21,6 +22,8 @@ const SOCKET_CALL_BYTES_MAX = 800_000;
  * socket.
  */
 const SOCKET_UNREAD_BYTES_MAX = 1_000_000;
+/** Memory of one frame in addition to its bytes, about. */
+const FRAME_BYTES_MORE = 512;
 /**
  * Time limit of one call to the agent, whose host may have failed or may be handing over the agent. Then the socket
  * is closed.
@@ -42,9 +45,12 @@ export interface AgentSocketParts {
   socket: WebSocket;
   /** The stream that the socket writes to. */
   stream: Duplex;
+  accountId: string;
   /** The agent's key. */
   key: string;
   connection: Connection;
+  /** The bytes of the sockets of all accounts, of which each has a limit. */
+  unread: UnreadBytes;
 }
 
 /**
@@ -67,7 +73,9 @@ export class AgentSocket {
   readonly number: number;
   readonly reader: SocketReader;
   readonly #parts: AgentSocketParts;
-  readonly #unread: { frame: Frame; bytes: number }[] = [];
+  /** Counts the frames that the client has not read, and those that the agent has not handled. */
+  readonly #held: UnreadClient;
+  readonly #unread: UnreadFrame[] = [];
   #unreadBytes = 0;
   #next = 1;
   #reading: Promise<void> | undefined;
@@ -76,15 +84,18 @@ export class AgentSocket {
   #isClosed = false;
   #isAlive = true;
   #hasFailed = false;
+  /** Ends the calls of the running batches; undefined while none runs. */
+  #calls: AbortController | undefined;
   /** The running batches by the number of their first frame, in order. */
   readonly #underWay = new Map<number, Promise<void>>();
 
   constructor(parts: AgentSocketParts) {
-    const { socket, key, connection } = parts;
+    const { socket, accountId, key, connection, unread } = parts;
     this.#parts = parts;
     this.key = key;
     this.number = connection.number;
-    this.reader = new SocketReader(socket, parts.stream);
+    this.#held = unread.client(accountId, () => this.#cutOff());
+    this.reader = new SocketReader(socket, parts.stream, this.#held);
     socket.pause();
     socket.on("message", (data, isBinary) => this.#take(data as Buffer, isBinary));
     socket.on("pong", () => {
@@ -104,6 +115,7 @@ export class AgentSocket {
    */
   async leave(code: number, reason: Buffer): Promise<void> {
     this.#isClosed = true;
+    this.reader.drop();
     await this.#connecting;
     if (!this.#isConnected) return;
     await this.#read();
@@ -161,8 +173,10 @@ export class AgentSocket {
     const frame = frameOf(data, isBinary);
     const bytes = sizeOf(frame);
     if (this.#hasFailed) return;
-    this.#unread.push({ frame, bytes });
+    const unread: UnreadFrame = { frame, bytes, release: () => {} };
+    this.#unread.push(unread);
     this.#unreadBytes += bytes;
+    unread.release = this.#held.hold(bytes + FRAME_BYTES_MORE);
     if (this.#unreadBytes > SOCKET_UNREAD_BYTES_MAX) this.#parts.socket.pause();
     void this.#read();
   }
@@ -186,44 +200,47 @@ export class AgentSocket {
         continue;
       }
       const first = this.#next;
-      const { frames, bytes } = this.#leading();
-      this.#next += frames.length;
-      const told = this.#bring(first, frames, bytes);
+      const batch = this.#leading();
+      this.#next += batch.length;
+      const told = this.#bring(first, batch);
       this.#underWay.set(first, told);
       await atMost(SOCKET_BESIDE_MS, told);
     }
   }
 
   /** Sends one batch repeatedly until the agent has handled it. Closes the socket if a call fails. Never rejects. */
-  async #bring(first: number, frames: Frame[], bytes: number): Promise<void> {
+  async #bring(first: number, batch: readonly UnreadFrame[]): Promise<void> {
     const { connection, socket } = this.#parts;
+    const frames = batch.map(({ frame }) => frame);
+    this.#calls ??= new AbortController();
+    const { signal } = this.#calls;
     try {
       for (;;) {
         const [settledBefore = first] = this.#underWay.keys();
         const brought = { connection, first, frames, settledBefore };
-        const { isPending } = await this.#tell("frames", brought);
+        const { isPending } = await this.#tell("frames", brought, signal);
         if (!isPending || this.#hasFailed) break;
       }
     } catch (error) {
-      this.#hasFailed = true;
-      this.#unread.length = 0;
-      this.#end(error);
+      this.#fail(error);
     } finally {
       this.#underWay.delete(first);
-      this.#unreadBytes -= bytes;
+      if (this.#underWay.size === 0) this.#calls = undefined;
+      for (const { bytes, release } of batch) {
+        this.#unreadBytes -= bytes;
+        release();
+      }
       if (!this.#isClosed && this.#unreadBytes <= SOCKET_UNREAD_BYTES_MAX) socket.resume();
     }
   }
 
-  #leading(): { frames: Frame[]; bytes: number } {
+  #leading(): UnreadFrame[] {
     let bytes = 0;
     const past = this.#unread.findIndex((one, index) => {
       bytes += one.bytes;
       return index > 0 && bytes > SOCKET_CALL_BYTES_MAX;
     });
-    const taken = this.#unread.splice(0, past < 0 ? this.#unread.length : past);
-    const frames = taken.map(({ frame }) => frame);
-    return { frames, bytes: taken.reduce((sum, one) => sum + one.bytes, 0) };
+    return this.#unread.splice(0, past < 0 ? this.#unread.length : past);
   }
 
   /**
@@ -233,13 +250,37 @@ export class AgentSocket {
   async #tell<N extends SocketEvent>(
     message: N,
     input: z.input<(typeof agent.messages)[N]["input"]>,
+    signal?: AbortSignal,
   ): Promise<{ isPending?: boolean | undefined }> {
     const { actors, key } = this.#parts;
     // The compiler cannot check the union of the three messages, so this cast selects one. Each input is checked by
     // its message's schema.
     return await actors.call(agent, key, message as "frames", input as never, {
       deadlineMs: SOCKET_CALL_MS_MAX,
+      ...(signal && { signal }),
     });
+  }
+
+  /**
+   * Ends the socket and drops all of its frames, because the sockets of its account hold too many bytes. A client that
+   * does not read gets no close frame, which would wait behind its frames and keep their memory.
+   */
+  #cutOff(): void {
+    const { hasUnread } = this.reader;
+    this.reader.drop();
+    if (hasUnread) this.terminate();
+    const full = new ActorError("busy", "Cannot take more frames: too many wait for agents");
+    this.#calls?.abort(full);
+    this.#fail(full);
+  }
+
+  #fail(error: unknown): void {
+    this.#hasFailed = true;
+    for (const { bytes, release } of this.#unread.splice(0)) {
+      this.#unreadBytes -= bytes;
+      release();
+    }
+    this.#end(error);
   }
 
   #end(error: unknown): void {
@@ -256,6 +297,13 @@ async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   });
   await Promise.race([work, late]);
   clearTimeout(timer);
+}
+
+/** A frame of the client. `release` ends its count. */
+interface UnreadFrame {
+  frame: Frame;
+  bytes: number;
+  release: () => void;
 }
 
 type SocketEvent = "connect" | "frames" | "disconnect";

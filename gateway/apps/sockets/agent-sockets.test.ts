@@ -10,6 +10,7 @@ import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../../actors/runtime/kinds/define-actor.ts";
 import { agent, appEntry } from "../../../schemas/apps/agent.ts";
+import { SOCKETS_UNREAD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { listen } from "../../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
@@ -33,7 +34,7 @@ interface ReceivedMessage {
 }
 
 /** Starts the sockets of a gateway, an app that accepts every socket, and an agent that the test controls. */
-async function world({ socketsMax = 1_000 } = {}) {
+async function world({ socketsMax = 1_000, unreadBytesMax = SOCKETS_UNREAD_BYTES_MAX } = {}) {
   const told: ReceivedMessage[] = [];
   const asked: string[] = [];
   /** The opening requests of sockets, as long as anything references them. */
@@ -84,6 +85,7 @@ async function world({ socketsMax = 1_000 } = {}) {
     addresses: { publicUrl: "http://127.0.0.1", appsDomain: "apps.localhost" },
     logger: pino({ level: "silent" }),
     pingMs: PING_MS,
+    unreadBytesMax,
   });
   const router = socketRouter([sockets], { socketsMax });
   const upgrade = (request: IncomingMessage, ...rest: [Duplex, Buffer]) => {
@@ -259,5 +261,37 @@ describe("AgentSockets", function () {
     const heard = () => w.told.reduce((sum, { frames }) => sum + frames, 0);
     await until("all are heard", () => heard() === SOCKET_BATCHES_MAX + 2);
     expect(ended()).to.equal(0);
+  });
+
+  it("closes the socket whose frames wait for longest when an account's frames are too many, and no other account's", async () => {
+    const FRAME = "x".repeat(200_000);
+    await using w = await world({ unreadBytesMax: 2.5 * FRAME.length });
+    const slow = Promise.withResolvers<void>();
+    w.at.frames = () => slow.promise;
+    let asked = 0;
+    const send = async (account: string) => {
+      const { socket, ended } = await w.open({ account });
+      socket.send(FRAME);
+      asked += 1;
+      await until(
+        "its frame waits",
+        () => w.asked.filter((one) => one === "frames").length === asked,
+      );
+      return { socket, ended };
+    };
+    const other = await send(OTHER_ACCOUNT);
+    const [first, second] = [await send(ACCOUNT), await send(ACCOUNT)];
+    expect(first.ended()).to.equal(0);
+    const third = await send(ACCOUNT);
+    await until("the first is closed", () => first.ended() !== 0);
+    expect(first.ended()).to.equal(1013);
+    expect([other, second, third].map(({ ended }) => ended())).to.deep.equal([0, 0, 0]);
+    slow.resolve();
+    const heard = () => w.told.reduce((sum, { frames }) => sum + frames, 0);
+    await until("the others are heard", () => heard() >= 3);
+    // What the agents have handled counts no more.
+    for (let sent = 0; sent < 5; sent++) second.socket.send(FRAME);
+    await until("these too", () => heard() >= 8);
+    expect(second.ended()).to.equal(0);
   });
 });

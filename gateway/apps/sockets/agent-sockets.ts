@@ -16,11 +16,12 @@ import {
 } from "../../../schemas/apps/agent-sockets.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
-import { APP_REQUEST_MS_MAX } from "../../../schemas/apps/limits.ts";
+import { APP_REQUEST_MS_MAX, SOCKETS_UNREAD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 import type { AppTarget } from "../../http/locals.ts";
 import type { Admission, PendingUpgrade, SocketRoute } from "../../http/socket-router.ts";
+import { UnreadBytes } from "../../http/unread-bytes.ts";
 import { type AppAddresses, readAppRequest, seenOriginOf } from "../app-addresses.ts";
 import { requestHeaders } from "../app-headers.ts";
 import { pathOf, withoutInside } from "../app-requests.ts";
@@ -45,6 +46,8 @@ interface AgentSocketsParts {
   logger: Logger;
   /** Defaults to SOCKET_PING_MS. */
   pingMs?: number;
+  /** Defaults to SOCKETS_UNREAD_BYTES_MAX. */
+  unreadBytesMax?: number;
 }
 
 /**
@@ -65,12 +68,14 @@ export class AgentSockets implements SocketRoute {
   readonly #agents = new Map<string, Progress>();
   /** Running notices to agents about sockets that begin and end. */
   readonly #telling = new Set<Promise<void>>();
+  readonly #unread: UnreadBytes;
   readonly #leave: () => void;
   readonly #pings: NodeJS.Timeout;
   #last = 0;
 
   constructor(parts: AgentSocketsParts) {
     this.#parts = parts;
+    this.#unread = new UnreadBytes(parts.unreadBytesMax ?? SOCKETS_UNREAD_BYTES_MAX);
     const leave = parts.answerOn(socketsSubject(this.#id), (payload) => this.#take(payload));
     const forget = parts.onReconnect(() => this.#check());
     this.#leave = () => {
@@ -117,7 +122,8 @@ export class AgentSockets implements SocketRoute {
     const { request: heard, props } = said;
     return {
       accountId,
-      accept: (socket, stream) => this.#begin({ socket, stream, key: agent }, heard, props),
+      accept: (socket, stream) =>
+        this.#begin({ socket, stream, accountId, key: agent }, heard, props),
     };
   }
 
@@ -135,17 +141,18 @@ export class AgentSockets implements SocketRoute {
 
   /** Begins a socket. Since there are many sockets, no part of the request stays in memory. */
   #begin(
-    { socket, stream, key }: Pick<AgentSocketParts, "socket" | "stream" | "key">,
+    { key, ...given }: Pick<AgentSocketParts, "socket" | "stream" | "accountId" | "key">,
     request: AppRequest,
     props: string | undefined,
   ): void {
     const number = ++this.#last;
     const connection: Connection = { id: connectionId(request.url), number, gateway: this.#id };
-    const held = new AgentSocket({ actors: this.#parts.actors, socket, stream, key, connection });
+    const parts = { actors: this.#parts.actors, unread: this.#unread };
+    const held = new AgentSocket({ ...parts, ...given, key, connection });
     const progress = this.#agents.get(key) ?? newProgress();
     this.#agents.set(key, progress);
     progress.sockets.set(number, held);
-    socket.on("close", (code, reason) => {
+    given.socket.on("close", (code, reason) => {
       progress.sockets.delete(number);
       if (progress.sockets.size === 0) this.#agents.delete(key);
       this.#tell(held.leave(code, reason));

@@ -4,9 +4,13 @@ import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { expect } from "chai";
 import { WebSocket } from "ws";
-import { SOCKET_WAITING_BYTES_MAX } from "../../../schemas/apps/limits.ts";
+import {
+  SOCKET_WAITING_BYTES_MAX,
+  SOCKETS_UNREAD_BYTES_MAX,
+} from "../../../schemas/apps/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { SOCKET_CLOSE_MS_MAX, type SocketRouter, socketRouter } from "../../http/socket-router.ts";
+import { UnreadBytes } from "../../http/unread-bytes.ts";
 import { frameBytes } from "./frame-bytes.ts";
 import { SocketReader } from "./socket-reader.ts";
 
@@ -24,8 +28,12 @@ describe("SocketReader", function () {
   let server: Server;
   let router: SocketRouter;
   let accepted: Accepted[];
+  let clients: WebSocket[];
+  let unread: UnreadBytes;
   beforeEach(async () => {
+    unread = new UnreadBytes(SOCKETS_UNREAD_BYTES_MAX);
     accepted = [];
+    clients = [];
     const admit = async () => ({
       accountId: "one",
       accept: (socket: WebSocket, stream: Duplex) => void accepted.push({ socket, stream }),
@@ -35,20 +43,27 @@ describe("SocketReader", function () {
     await once(server, "listening");
   });
   afterEach(async () => {
+    // A client that is paused does not notice that its connection has ended.
+    for (const client of clients) client.terminate();
     router.terminate();
     await new Promise((resolve) => server.close(resolve));
   });
 
   async function connected(): Promise<Accepted & { client: WebSocket }> {
     const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    clients.push(client);
     await once(client, "open");
     const served = await until("it is accepted", () => accepted.at(-1));
     return { client, ...served };
   }
 
+  /** Counts the frames of a socket, which is cut off past the limit. */
+  const counted = (socket: WebSocket, accountId = "one") =>
+    unread.client(accountId, () => socket.terminate());
+
   /** Until it is given up. */
   function flood({ socket, stream }: Accepted, { isState }: { isState: boolean }): number {
-    const reader = new SocketReader(socket, stream);
+    const reader = new SocketReader(socket, stream, counted(socket));
     for (let sent = 0; sent < FLOOD_MAX; sent++) {
       if (socket.readyState !== socket.OPEN) return sent;
       const bytes = frameBytes(Buffer.alloc(PIECE, String(sent % 10)), true);
@@ -91,6 +106,7 @@ describe("SocketReader", function () {
     const last: string[] = [];
     client.on("message", (data) => last.push(String(data).slice(0, 1)));
     expect(flood({ socket, stream }, { isState: true })).to.equal(FLOOD_MAX);
+    expect(unread.of("one")).to.be.lessThan(SOCKET_WAITING_BYTES_MAX + 4 * PIECE);
     client.resume();
     await until("the latest is there", () => last.at(-1) === String((FLOOD_MAX - 1) % 10));
     expect(last.length).to.be.lessThan(FLOOD_MAX / 2);
@@ -99,7 +115,7 @@ describe("SocketReader", function () {
 
   it("sends frames of every length, as text and as bytes", async () => {
     const { client, socket, stream } = await connected();
-    const reader = new SocketReader(socket, stream);
+    const reader = new SocketReader(socket, stream, counted(socket));
     const heard: string[] = [];
     client.on("message", (data: Buffer, isBinary) => heard.push(`${data.length} ${isBinary}`));
     // Lengths around the limits at which the length field takes more bytes (RFC 6455, section 5.2).
@@ -117,7 +133,7 @@ describe("SocketReader", function () {
 
   it("gather() holds frames, in order with the socket's own, until release()", async () => {
     const { client, socket, stream } = await connected();
-    const reader = new SocketReader(socket, stream);
+    const reader = new SocketReader(socket, stream, counted(socket));
     const heard: string[] = [];
     client.on("message", (data) => heard.push(String(data)));
     client.on("ping", (data) => heard.push(String(data)));
@@ -132,5 +148,65 @@ describe("SocketReader", function () {
     reader.close(1000, "all");
     await once(client, "close");
     expect(heard).to.deep.equal(["one", "two", "three"]);
+  });
+
+  const newFrame = () => frameBytes(Buffer.alloc(PIECE), true);
+
+  /** Opens a client that does not read, and sends it frames until its stream holds some. */
+  async function unreadClient(accountId: string, frame: () => Buffer = newFrame) {
+    const { client, socket, stream } = await connected();
+    client.pause();
+    const reader = new SocketReader(socket, stream, counted(socket, accountId));
+    await until("the system takes no more", () => {
+      const isFull = stream.writableLength >= 5 * PIECE;
+      while (stream.writableLength < 5 * PIECE) reader.send({ bytes: frame(), isState: false });
+      return isFull;
+    });
+    return { client, socket, reader };
+  }
+
+  it("counts what clients do not read for their account, and nothing any more when they have read it", async () => {
+    const { client, reader } = await unreadClient("one");
+    expect(unread.of("one")).to.be.within(5 * PIECE, 8 * PIECE);
+    client.resume();
+    await until("all is read", () => unread.of("one") === 0);
+    reader.send({ bytes: frameBytes(Buffer.from("more"), true), isState: false });
+    expect(unread.of("one")).to.equal(0);
+    const other = await unreadClient("one");
+    other.reader.drop();
+    expect(unread.of("one")).to.equal(0);
+  });
+
+  it("counts a frame that several clients do not read one time", async () => {
+    const frame = newFrame();
+    for (let clients = 0; clients < 3; clients++) await unreadClient("one", () => frame);
+    expect(unread.of("one")).to.be.within(PIECE, 2 * PIECE);
+    expect(unread.of("two")).to.equal(0);
+  });
+
+  it("cuts off the client that stopped reading first past its account's limit, and no other account's", async () => {
+    unread = new UnreadBytes(13 * PIECE);
+    const other = await unreadClient("two");
+    const [first, second] = [await unreadClient("one"), await unreadClient("one")];
+    expect(first.socket.readyState).to.equal(first.socket.OPEN);
+    const third = await unreadClient("one");
+    await until("the first is cut off", () => first.socket.readyState === first.socket.CLOSED);
+    for (const { socket } of [other, second, third])
+      expect(socket.readyState).to.equal(socket.OPEN);
+    expect(unread.of("one")).to.be.at.most(13 * PIECE);
+  });
+
+  it("gather() counts nothing of frames that leave with release()", async () => {
+    const { socket, stream } = await connected();
+    unread = new UnreadBytes(1);
+    const reader = new SocketReader(socket, stream, counted(socket));
+    reader.gather();
+    for (let at = 0; at < 10; at++) {
+      reader.send({ bytes: frameBytes(Buffer.from("small"), true), isState: false });
+    }
+    expect(unread.of("one")).to.equal(0);
+    reader.release();
+    expect(unread.of("one")).to.equal(0);
+    expect(socket.readyState).to.equal(socket.OPEN);
   });
 });

@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { connect } from "node:net";
 import { sign } from "@octokit/webhooks-methods";
 import { expect } from "chai";
+import { eventOf } from "../../../actors/apps/agent-inbox/testing/inbox.ts";
 import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import { appUsage } from "../../../schemas/apps/app-usage.ts";
 import {
@@ -115,6 +116,52 @@ describe("declared endpoint", () => {
     expect(server.blobs.blobs.size).to.equal(1);
   });
 
+  it("answer() takes events of two senders with the same id, each one time", async () => {
+    const idIn = { ...HMAC, event_id: { body: "/id" }, entity: { body: "/customer" } };
+    const paths = ["/billing", "/shipping"];
+    const endpoints = paths.map((path) => ({ ...idIn, path }));
+    await using server = await webhookServer(endpoints, SECRETS);
+    const body = JSON.stringify({ id: 1_001, customer: "c7" });
+    const post = async (path: string) => {
+      const headers = { "X-Sig": createHmac("sha256", SECRET).update(body).digest("hex") };
+      const answer = await fetch(server.url + path, { method: "POST", headers, body });
+      return ((await answer.json()) as { result: unknown }).result;
+    };
+    for (const is_new of [true, false]) {
+      expect(await post("/billing")).to.deep.equal({ id: "1", is_new });
+      expect(await post("/shipping")).to.deep.equal({ id: "2", is_new });
+    }
+    await server.actors.settled();
+    const delivered = server.delivered.map(({ delivery }) => delivery.request.url);
+    expect(delivered).to.deep.equal(paths.map((path) => `http://app.test${path}`));
+  });
+
+  it("answer() recognizes a repetition that an earlier version stored, if its endpoint is the only one", async () => {
+    const idIn = { ...HMAC, path: "/billing", event_id: { body: "/id" } };
+    const body = JSON.stringify({ id: 1_001 });
+    const post = async (url: string) => {
+      const headers = {
+        "X-Sig": createHmac("sha256", SECRET).update(body).digest("hex"),
+        "X-Customer": "c7",
+      };
+      const answer = await fetch(`${url}/billing`, { method: "POST", headers, body });
+      return ((await answer.json()) as { result: { is_new: boolean } }).result.is_new;
+    };
+    const billing = { ...idIn, entity: { header: "X-Customer" } };
+    for (const [others, isNew] of [
+      [[], false],
+      [[{ ...billing, path: "/shipping" }], true],
+    ] as const) {
+      await using server = await webhookServer([billing, ...others], SECRETS);
+      const key = `${HOOK_ACCOUNT}.hooks.RepoAgent.c7`;
+      const stored = { ...eventOf("1001"), source: "hmac" };
+      expect(await server.actors.call(agentInbox, key, "receive", stored)).to.include({
+        isNew: true,
+      });
+      expect(await post(server.url)).to.equal(isNew);
+    }
+  });
+
   it("answer() puts a large body beside the message, and one that is no text in base64", async () => {
     await using server = await webhookServer([HMAC], SECRETS);
     const post = (body: Buffer) =>
@@ -225,6 +272,16 @@ describe("declared endpoint", () => {
     const answer = await github(server.url);
     expect(answer.status).to.equal(429);
     expect(Number(answer.headers.get("retry-after"))).to.be.greaterThan(0);
+  });
+
+  it("answer() leaves no body of a refused event in the store", async () => {
+    const large = push({ text: "x".repeat(EVENT_INLINE_BYTES_MAX) });
+    await using full = await webhookServer([GITHUB], SECRETS, { waiting: EVENTS_WAITING_MAX });
+    expect((await github(full.url, large)).status).to.equal(429);
+    expect(full.blobs.blobs.size).to.equal(0);
+    await using server = await webhookServer([GITHUB], SECRETS);
+    expect((await github(server.url, large)).status).to.equal(202);
+    expect(server.blobs.blobs.size).to.equal(1);
   });
 
   it("answer() takes events while the account's agents keep less than they may, and says so after", async () => {

@@ -10,12 +10,12 @@ import type { Readable } from "node:stream";
 import type { Logger } from "pino";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
-import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
+import { agentInbox, type ReceivedEvent } from "../../../schemas/apps/agent-inbox.ts";
 import type { AppConfig, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
 import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
 import { EVENT_INLINE_BYTES_MAX, WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
-import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { ActorError, ERRORS, isRefusal } from "../../../schemas/errors.ts";
 import { countWork } from "../../../schemas/meter.ts";
 import type { ByteBudget } from "../../http/byte-budget.ts";
 import { failure, success } from "../../http/envelope.ts";
@@ -135,8 +135,26 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
     throw new ActorError("invalid_request", "Cannot accept event: the entity is too long");
   }
   const about = { source: endpoint.provider, eventId, ...(eventType && { eventType }) };
-  return await store({ asked, key, about, body: body.bytes }, parts);
+  const unique = uniqueAt(endpoint, config, agent.class_name);
+  return await store({ asked, key, about: { ...about, ...unique }, body: body.bytes }, parts);
 }
+
+/**
+ * Returns the endpoint as a part of its events' ids, if senders choose these ids themselves: two senders may use the
+ * same id. The ids of the other providers are unique everywhere.
+ */
+function uniqueAt(
+  { provider, path }: WebhookEndpoint,
+  { agents, webhooks }: AppConfig,
+  className: string,
+): Pick<ReceivedEvent, "endpoint"> {
+  if (!OWN_IDS.has(provider)) return {};
+  const ofClass = agents.filter(({ class_name }) => class_name === className);
+  const bindings = new Set(ofClass.map(({ binding }) => binding));
+  const same = webhooks.filter((one) => one.provider === provider && bindings.has(one.agent));
+  return { endpoint: { path, isOnlyOne: same.length === 1 } };
+}
+const OWN_IDS: ReadonlySet<WebhookEndpoint["provider"]> = new Set(["hmac", "standard-webhooks"]);
 
 /** Refuses an event without a signature before its body is read, so that the body takes no memory. */
 function checkSigned(asked: IncomingWebhook): void {
@@ -162,7 +180,11 @@ function unsigned({ declared, logger }: IncomingWebhook, reason: string): ActorE
 interface VerifiedEvent {
   asked: IncomingWebhook;
   key: string;
-  about: { source: WebhookEndpoint["provider"]; eventId: string; eventType?: string };
+  about: Pick<ReceivedEvent, "endpoint"> & {
+    source: WebhookEndpoint["provider"];
+    eventId: string;
+    eventType?: string;
+  };
   body: Buffer;
 }
 
@@ -174,7 +196,11 @@ async function store(
   const { keep_days: days, keep_count: count } = config.deliveries;
   await room.check(asked.accountId);
   const stored = await storedBody(asked, body, { blobs, isHeavy: heavy.has(key) });
-  const received = await actors.call(agentInbox, key, "receive", {
+  // If the body cannot be removed, it expires.
+  const remove = async () => {
+    if ("blob" in stored) await blobs.remove(stored.blob).catch(() => {});
+  };
+  const event: ReceivedEvent = {
     ...about,
     request: {
       method: "POST",
@@ -184,12 +210,17 @@ async function store(
     },
     bodyBytes: body.length,
     keep: { days, count },
+  };
+  const received = await actors.call(agentInbox, key, "receive", event).catch(async (error) => {
+    // No log refers to the body. After another error, the inbox may have stored the event.
+    if (isRefusal(error)) await remove();
+    throw error;
   });
   heavy.note(key, received.isHeavy);
   const outcome = received.isNew ? "accepted" : "repeated";
   countWork("webhooks_received_total", { outcome });
-  // The event was received before, so no log refers to this body. If removing it fails, the blob expires.
-  if (!received.isNew && "blob" in stored) await blobs.remove(stored.blob).catch(() => {});
+  // The event was received before, so no log refers to this body.
+  if (!received.isNew) await remove();
   if (about.source === "twilio") {
     // Twilio interprets the answer as instructions for the call or message, so it is empty.
     return { status: 202, headers: { "Content-Type": "text/xml" }, body: "<Response/>" };

@@ -11,10 +11,10 @@ import {
   DEVTOOLS_UNREAD_BYTES_MAX,
 } from "../../../schemas/rendering/devtools-limits.ts";
 import { linkSubjects } from "../../../schemas/rendering/devtools-worker.ts";
+import { UnreadBytes } from "../../http/unread-bytes.ts";
 import { upgradeOf } from "../../http/upgrade-requests.ts";
 import type { DevtoolsBus, Link } from "./devtools-bus.ts";
 import type { DevtoolsSessions, SessionOf } from "./devtools-sessions.ts";
-import { UnreadBytes } from "./unread-bytes.ts";
 
 /**
  * Maximum bytes from one client that its worker has not processed yet. Above this limit the gateway pauses reading

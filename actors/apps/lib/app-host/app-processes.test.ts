@@ -15,7 +15,7 @@ import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts"
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { AGENT_CRASHED_TURNS_KEPT_MAX, AGENT_TURN_CRASHES_MAX } from "./app-processes.ts";
-import { APP_OPERATIONS_MAX } from "./operations.ts";
+import { APP_OPERATIONS_MAX } from "./operation-places.ts";
 import { APP_RESTART_MS } from "./restart-pauses.ts";
 
 const BROKEN = "throw new Error('not today')";
@@ -206,6 +206,28 @@ describe("processes of apps", function () {
     await until("the last one too", () => asked.length === APP_OPERATIONS_MAX + 1);
     for (const response of asked) response.end();
     expect((await told).status).to.equal(200);
+  });
+
+  it("agents can fetch while as many requests as may wait for their answers", async () => {
+    const asked: ServerResponse[] = [];
+    await using outside = await startHttpServer((_request, response) => void asked.push(response));
+    const code = `import { Agent, routeAgentRequest } from "trunkline/agents";
+    export class Caller extends Agent {
+      async onRequest() { return new Response(String((await fetch(this.env.OUTSIDE)).status)); }
+    }
+    export default { fetch: routeAgentRequest };`;
+    const app = await world.deploy("routes", code, {
+      vars: { OUTSIDE: `http://${outside.address}:${outside.port}` },
+      agents: [{ binding: "Caller", class_name: "Caller" }],
+    });
+    const answers = Array.from({ length: APP_OPERATIONS_MAX }, (_, at) => {
+      const request = { method: "GET", url: `http://app/agents/caller/a${at}`, headers: [] };
+      return world.client.call(appEntry, app, "request", request, { deadlineMs: 60_000 });
+    });
+    // No fetch is answered before all are there, so each request still waits for its agent.
+    await until("all agents fetch", () => asked.length === APP_OPERATIONS_MAX);
+    for (const response of asked) response.end();
+    for (const { status } of await Promise.all(answers)) expect(status).to.equal(200);
   });
 
   it("an unused process ends after a while, and the next request starts another", async () => {

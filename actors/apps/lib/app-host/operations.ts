@@ -35,22 +35,25 @@ import { ask } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts";
 import type { AppProcess } from "../app-process/app-process.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";
-import { type BodyBlobs, readAnswer, writeRequest } from "../app-process/process-bodies.ts";
+import {
+  type BodyBlobs,
+  dropBody,
+  takeAnswer,
+  writeRequest,
+} from "../app-process/process-bodies.ts";
 import { thrownBy } from "../app-process/process-error.ts";
 import { weightOf } from "../app-process/weight.ts";
 import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { AppFetch } from "./app-fetch.ts";
 import { checkBound } from "./check-bound.ts";
+import { isAgentCall, OperationPlaces } from "./operation-places.ts";
 
 /** Limit of the payload of an outgoing webhook in UTF-8. */
 const OUTGOING_PAYLOAD_BYTES_MAX = 1_000_000;
 
-/** Limit of the concurrent fetches and calls of one process. Further operations wait. */
-export const APP_OPERATIONS_MAX = 64;
 /** Time limit of one operation. */
 const APP_OPERATION_MS_MAX = 60_000;
 
@@ -83,7 +86,7 @@ type OperationOf<T extends Operation["type"]> = Extract<Operation, { type: T }>;
 
 export class Operations {
   readonly #parts: OperationsParts;
-  readonly #turnstiles = new WeakMap<AppProcess, Semaphore>();
+  readonly #places = new WeakMap<AppProcess, OperationPlaces>();
 
   constructor(parts: OperationsParts) {
     this.#parts = parts;
@@ -95,8 +98,8 @@ export class Operations {
     { operation, wanted }: Extract<FromProcess, { type: "operation" }>,
     address?: AgentAddress,
   ): Promise<void> {
-    const turnstile = this.#turnstiles.get(process) ?? new Semaphore(APP_OPERATIONS_MAX);
-    this.#turnstiles.set(process, turnstile);
+    const places = this.#places.get(process) ?? new OperationPlaces();
+    this.#places.set(process, places);
     const { arriving } = process;
     let heldBytes = 0;
     let arrivingBytes = 0;
@@ -120,9 +123,8 @@ export class Operations {
         // limit. The size of this result is not known yet.
         arriving.checkRoom();
         const { ending } = process;
-        const isCall = wanted.type === "agent.request" || wanted.type === "agent.invoke";
         // A call to an agent has a deadline of its own.
-        const signal = isCall
+        const signal = isAgentCall(wanted.type)
           ? ending
           : AbortSignal.any([AbortSignal.timeout(APP_OPERATION_MS_MAX), ending]);
         return this.#perform(wanted, {
@@ -132,9 +134,8 @@ export class Operations {
           ...{ process, address, signal, comes },
         });
       };
-      // Reading a part waits for the code of another agent, so it does not count toward the limit of concurrent
-      // operations.
-      const result = await (wanted.type === "read" ? perform() : turnstile.run(perform));
+      const { clock } = this.#parts;
+      const result = await places.run(wanted, perform, { address, clock });
       // Bytes of the result that `comes` did not count are counted now.
       const uncounted = Math.max(0, weightOf(result) - arrivingBytes);
       arriving.addDone(uncounted);
@@ -179,12 +180,14 @@ export class Operations {
     const { actors, blobs, streams } = this.#parts;
     const key = otherAgent(asker.app, className, name);
     const written = await writeRequest(blobs, asker.app, request);
-    const answer = await actors.call(agentContract, key, "request", written, {
-      deadlineMs: APP_OPERATION_MS_MAX,
-      signal: asker.signal,
-    });
+    const answer = await actors
+      .call(agentContract, key, "request", written, {
+        deadlineMs: APP_OPERATION_MS_MAX,
+        signal: asker.signal,
+      })
+      .finally(() => dropBody(blobs, written.body));
     const lent = answer.rest && { lent: streams.lend(asker.process, answer.rest) };
-    return { type: "answer", answer: { ...(await readAnswer(blobs, answer)), ...lent } };
+    return { type: "answer", answer: { ...(await takeAnswer(blobs, answer)), ...lent } };
   }
 
   async #read(
@@ -234,8 +237,10 @@ export class Operations {
       request: await writeRequest(blobs, app, request),
       deadlineAt: clock.now() + APP_OPERATION_MS_MAX,
     };
-    const answer = AppRestAnswer.parse(await askGateway(bus, APP_REST_SUBJECT, asked));
-    return { type: "answer", answer: await readAnswer(blobs, answer) };
+    const told = await askGateway(bus, APP_REST_SUBJECT, asked).finally(() =>
+      dropBody(blobs, asked.request.body),
+    );
+    return { type: "answer", answer: await takeAnswer(blobs, AppRestAnswer.parse(told)) };
   }
 
   async #identify({ token }: OperationOf<"identify">, { app }: Asker): Promise<OperationResult> {

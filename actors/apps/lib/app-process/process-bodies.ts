@@ -2,6 +2,7 @@
 import {
   type AppAnswer,
   type AppRequest,
+  type Body,
   inlineBytes,
 } from "../../../../schemas/apps/app-exchange.ts";
 import type { ProcessAnswer, ProcessRequest } from "../../../../schemas/apps/app-process.ts";
@@ -12,8 +13,8 @@ import { readBody, writeBody } from "../app-bodies/body-blobs.ts";
 export type BodyBlobs = Pick<BlobStore, "put" | "get" | "size" | "remove">;
 
 /**
- * Reads a request's body; returns at once if the message contains it. A blob is not deleted: the call may be
- * repeated, and the blob expires by itself.
+ * Reads a request's body; returns at once if the message contains it. A blob is not deleted, because the call may be
+ * repeated. The caller deletes it when the call has ended.
  */
 export function readRequest(
   blobs: BodyBlobs,
@@ -25,12 +26,22 @@ export function readRequest(
   return { ...request, body: inlineBytes(body) };
 }
 
-export async function readAnswer(
+/** Reads an answer's body and deletes its blob, because nobody else reads it. */
+export async function takeAnswer(
   blobs: BodyBlobs,
   { body, rest, ...answer }: AppAnswer,
 ): Promise<Omit<ProcessAnswer, "stream">> {
   if (body === undefined) return answer;
-  return { ...answer, body: await readBody(blobs, body) };
+  try {
+    return { ...answer, body: await readBody(blobs, body) };
+  } finally {
+    dropBody(blobs, body);
+  }
+}
+
+/** Deletes the blob of a body that nobody reads any more. If this fails, the blob expires. */
+export function dropBody(blobs: BodyBlobs, body: Body | undefined): void {
+  if (body && "blob" in body) void blobs.remove(body.blob).catch(() => {});
 }
 
 /** Stores a body. `app` owns the blob, if one is needed: the blob is deleted with the app at the latest. */

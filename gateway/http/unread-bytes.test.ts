@@ -42,4 +42,43 @@ describe("unread bytes", () => {
     read();
     expect([unread.of("a"), cut.length]).to.deep.equal([100, 0]);
   });
+
+  it("hold() counts content that several clients hold one time, until none holds it", () => {
+    const unread = new UnreadBytes(100);
+    const cut: string[] = [];
+    const [one, other] = ["one", "other"].map((name) => unread.client("a", () => cut.push(name)));
+    const shared = new Uint8Array(60);
+    const releases = [one?.hold(1, shared), other?.hold(1, shared)];
+    expect(unread.of("a")).to.equal(62);
+    releases[0]?.();
+    expect(unread.of("a")).to.equal(61);
+    releases[1]?.();
+    expect([unread.of("a"), cut.length]).to.deep.equal([0, 0]);
+  });
+
+  it("hold() cuts off all who hold content, if only that gets below the limit", () => {
+    const unread = new UnreadBytes(100);
+    const cut: string[] = [];
+    const shared = new Uint8Array(60);
+    for (const name of ["one", "two"]) unread.client("a", () => cut.push(name)).hold(1, shared);
+    unread.client("a", () => cut.push("three")).hold(60);
+    expect(cut).to.deep.equal(["one", "two"]);
+    expect(unread.of("a")).to.equal(60);
+  });
+
+  it("hold() spares a client that has read something since, and counts nothing of one that is cut off", () => {
+    const unread = new UnreadBytes(100);
+    const cut: string[] = [];
+    const slow = unread.client("a", () => cut.push("slow"));
+    const read = slow.hold(40);
+    slow.hold(20);
+    const silent = unread.client("a", () => cut.push("silent"));
+    const release = silent.hold(40);
+    read();
+    unread.client("a", () => cut.push("new")).hold(50);
+    expect(cut).to.deep.equal(["silent"]);
+    release();
+    silent.hold(1_000);
+    expect(unread.of("a")).to.equal(70);
+  });
 });
