@@ -58,7 +58,7 @@ export async function startCrawl(
   // The account's place is reserved before the site is consulted. Otherwise an account could make sites fetch any
   // number of robots.txt. The reservation lasts for some time even if the crawl does not start.
   const bytesMax = crawlBytesMax();
-  await actors.call(crawlList, accountId, "admit", { bytesMax }, { signal });
+  const { hostsMax } = await actors.call(crawlList, accountId, "admit", { bytesMax }, { signal });
   await consultSite(starting, accountId, request, signal);
   const id = randomBytes(16).toString("hex");
   // The request is encrypted, because it may contain cookies, passwords and header fields that open accounts
@@ -73,7 +73,8 @@ export async function startCrawl(
   };
   const storage = { ttlS: CRAWL_REQUEST_KEPT_S, signal };
   const stored = await blobs.put(name, content, storage).catch(removeRequest);
-  const start = { account: accountId, plan: planOf(request), request: stored, bytesMax };
+  const limits = { bytesMax, ...(hostsMax !== undefined && { hostsMax }) };
+  const start = { account: accountId, plan: planOf(request), request: stored, ...limits };
   // From here on the start no longer depends on the client: a job starts completely or not at all.
   await actors.call(crawlJob, id, "start", start).catch((error: unknown) => {
     // No job removes the request of a refused start. After other errors, the job may have started.

@@ -16,6 +16,7 @@ import { siteActor } from "../../actors/crawl/site/site.ts";
 import { crawlPageWorker } from "../../actors/crawl/workers/crawl-page/crawl-page.ts";
 import { watchJob } from "../../actors/crawl/workers/crawl-page/job-watch.ts";
 import { LARGE_BODIES_MAX } from "../../actors/crawl/workers/crawl-page/open-crawl-worker.ts";
+import { lane } from "../../actors/crawl/workers/crawl-page/testing/crawl-world.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
 import { MarkdownPool } from "../../actors/rendering/lib/extract/markdown-pool.ts";
@@ -25,6 +26,7 @@ import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../actors/runtime/bus/live.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { systemClock as clock } from "../../actors/runtime/lib/clock.ts";
+import { FairSemaphore } from "../../actors/runtime/lib/fair-semaphore.ts";
 import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
 import { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { TtlStore } from "../../actors/runtime/store/ttl-store.ts";
@@ -81,8 +83,8 @@ export async function crawlBus(logger: Logger = pino({ level: "fatal" })) {
       sitemaps: { guard, clock, fetchMs: FETCH_MS },
       clock,
       logger,
-      places: new Semaphore(PAGES),
-      largePlaces: new Semaphore(LARGE_BODIES_MAX),
+      places: new FairSemaphore({ places: PAGES }),
+      largePlaces: new FairSemaphore({ places: LARGE_BODIES_MAX }),
       markdown,
       markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
       records: new RecordWriter(blobs),
@@ -91,10 +93,10 @@ export async function crawlBus(logger: Logger = pino({ level: "fatal" })) {
     };
     const noModel = () => Promise.reject(new Error("no model here"));
     return crawlPageWorker({
-      slots: { fetch: 16, robots: 4, purge: 1 },
+      lanes: { fetch: lane(16), robots: lane(4), purge: lane(1) },
       fetch: turns,
       browser: turns,
-      robots: { guard, clock, fetchMs: FETCH_MS, places: new Semaphore(PAGES) },
+      robots: { guard, clock, fetchMs: FETCH_MS, places: new FairSemaphore({ places: PAGES }) },
       json: { ...turns, extractor: { extract: noModel }, hold: noModel },
       blobs,
     });

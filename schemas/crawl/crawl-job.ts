@@ -225,6 +225,8 @@ export const crawlJob = defineContract({
         request: RecordBlob,
         /** Bytes that the account's crawls may store. 0 or absent: no limit. */
         bytesMax: z.int().min(0).optional(),
+        /** Hosts at which the job may want requests at the same time, as its account's list has said. */
+        hostsMax: z.int().min(1).optional(),
       }),
       reply: Nothing,
     },

@@ -25,7 +25,6 @@ export const CrawlListEntry = z.object({
 });
 export type CrawlListEntry = z.infer<typeof CrawlListEntry>;
 
-const Nothing = z.object({});
 const Bytes = z.int().min(0);
 
 export const crawlList = defineContract({
@@ -34,9 +33,13 @@ export const crawlList = defineContract({
     /**
      * Reserves a place for a new job. Refuses with `limit_reached` when too many jobs of the account run or are kept, and
      * with `storage_full` when they store `bytesMax` bytes. If it does not refuse, `bytesMax` also limits the account's
-     * running jobs from now on. 0 means no limit. Gateways of older versions do not send it.
+     * running jobs from now on. 0 means no limit. Gateways of older versions do not send it. Replies with the number of
+     * hosts at which the job may want requests at the same time; lists of older versions do not say it.
      */
-    admit: { input: z.object({ bytesMax: Bytes.optional() }), reply: Nothing },
+    admit: {
+      input: z.object({ bytesMax: Bytes.optional() }),
+      reply: z.object({ hostsMax: z.int().min(1).optional() }),
+    },
     /**
      * Reports that a job has started. `createdAt` is the time by the job's clock; without it, the time of this message
      * counts. `requestBytes` are the bytes of the job's request, which is removed when the job ends. Jobs of older

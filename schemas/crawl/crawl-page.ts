@@ -1,4 +1,7 @@
-/** Tasks of the crawl worker: the requests of a turn, a robots.txt, the data of a page, and removal of blobs. */
+/**
+ * Tasks of the crawl worker: the requests of a turn, a robots.txt, the data of a page, and removal of blobs. The key of
+ * a task is the account for which it is done, and accounts take turns in each lane.
+ */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
 import { Id } from "../values.ts";
@@ -44,6 +47,7 @@ export type Turn = z.infer<typeof Turn>;
 export const crawlPage = defineTasks({
   kind: "crawl-page",
   lanes: ["fetch", "browser", "robots", "json", "purge"],
+  inTurns: true,
   messages: {
     /**
      * Makes a turn's requests by HTTP. The job gets `turnReported` while pages arrive, and `turnEnded` if some were

@@ -79,6 +79,11 @@ export const SITES_FULL_MAX = 100;
 export const SITE_TELL_CHARS_MAX = 200_000;
 /** Limits the running crawls of one account. A crawl takes little memory, because it mostly waits for its sites. */
 export const CRAWLS_RUNNING_MAX = 100;
+/**
+ * Maximum hosts at which one crawl wants requests at the same time, if it is the only one of its account. Each further
+ * running crawl of the account has half as many as the one before, and at least one.
+ */
+export const CRAWL_HOSTS_MAX = 75;
 /** Crawls of one account, ended ones included while they are kept. A read holds the whole list in memory. */
 export const CRAWLS_KEPT_MAX = 10_000;
 /**

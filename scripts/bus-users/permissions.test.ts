@@ -178,6 +178,13 @@ const ALLOWED: readonly Act[] = [
   ["browser", "publish", "task-15.render.interactive"],
   ["browser", "publish", `${API}.CONSUMER.MSG.NEXT.TASKS-15.render-batch`],
   ["browser", "subscribe", "queued.render.interactive"],
+  ["browser", "subscribe", "queued.crawl-page.fetch"],
+  ["browser", "publish", "queued.crawl-page.purge"],
+  [
+    "browser",
+    "publish",
+    `${API}.CONSUMER.CREATE.TASKS-15.crawl-page-fetch-0.task-15.crawl-page.fetch.a`,
+  ],
   ["gateway", "publish", "shard.0.account.a"],
   ["gateway", "publish", taskSubject("render", "interactive")],
   ["gateway", "subscribe", "live.account.a"],

@@ -12,7 +12,7 @@ import {
   SIGN_OUTS_PER_ADDRESS_MAX,
 } from "../../gateway/oauth/oauth-router.ts";
 import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
-import { IMPORT_SLOTS } from "../../gateway/repositories/import/import-turns.ts";
+import { IMPORT_SLOTS } from "../../gateway/repositories/import/import-worker.ts";
 import {
   downloadMsMax,
   LFS_ACCOUNT_SHARE,

@@ -12,7 +12,6 @@ import {
 } from "../../actors/account/login-guard/login-guard.ts";
 import { CRAWL_SITEMAPS_MAX } from "../../actors/crawl/crawl-job/discovery/sitemaps.ts";
 import { JOB_JSON_TASKS_MAX } from "../../actors/crawl/crawl-job/extractions.ts";
-import { JOB_HOSTS_MAX } from "../../actors/crawl/crawl-job/state/open-hosts.ts";
 import { TURNS_STARTED_MAX } from "../../actors/crawl/site/host-capacity.ts";
 import { lookupsMax, lookupsOfOwnerMax } from "../../actors/egress/lookup-slots.ts";
 import { EGRESS_RESOLVE_MS } from "../../actors/egress/resolver.ts";
@@ -39,6 +38,7 @@ import {
   CRAWL_ANSWER_BYTES_MAX,
   CRAWL_BODY_BYTES_MAX,
   CRAWL_DELAY_MS,
+  CRAWL_HOSTS_MAX,
   CRAWL_KEPT_MS,
   CRAWL_MS_MAX,
   CRAWL_PAGES_MAX,
@@ -350,7 +350,7 @@ export const CRAWLS: readonly LimitRow[] = [
   ],
   [
     "hosts at which one crawl requests at once; its pages for which models are asked at once",
-    `${count(JOB_HOSTS_MAX)}; ${count(JOB_JSON_TASKS_MAX)}`,
+    `${count(CRAWL_HOSTS_MAX)}, half as many for each crawl of the account that already runs, at least 1; ${count(JOB_JSON_TASKS_MAX)}`,
     "they wait",
   ],
   [

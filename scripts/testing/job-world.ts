@@ -31,6 +31,11 @@ export const START = "https://site.example/";
 export const HOST = "site.example";
 const NOON = Date.UTC(2026, 10, 20, 12);
 
+interface StartLimits {
+  bytesMax?: number | undefined;
+  hostsMax?: number | undefined;
+}
+
 export class JobWorld {
   state: DeepReadonly<CrawlJobState> = INITIAL;
   rows = new Map<string, Row>();
@@ -85,9 +90,10 @@ export class JobWorld {
     return reply;
   }
 
-  start(plan: Partial<CrawlPlan> = {}, bytesMax?: number): this {
+  start(plan: Partial<CrawlPlan> = {}, { bytesMax, hostsMax }: StartLimits = {}): this {
     this.run("start", {
       ...(bytesMax !== undefined && { bytesMax }),
+      ...(hostsMax !== undefined && { hostsMax }),
       account: ACCOUNT,
       request: { name: `crawl.${JOB}.request`, bytes: 10 },
       plan: {

@@ -2,7 +2,7 @@
  * Runs a whole platform under a mixed load for minutes, while its time of day jumps by days. Reports growth of
  * memory, descriptors, files, streams and waiting work.
  */
-import { readdirSync } from "node:fs";
+import { type Dirent, readdirSync } from "node:fs";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -147,13 +147,26 @@ async function look(bus: Bus, folder: string, pids: Record<string, number>) {
   return {
     memory: Object.fromEntries(entries.map(([name, pid]) => [name, residentBytes(pid)])),
     descriptors: Object.fromEntries(entries.map(([name, pid]) => [name, openFilesOf(pid)])),
-    files: readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
-      (path) => !OTHER_FILES.test(path),
-    ).length,
+    files: filesBelow(folder),
     children: Object.values(pids).flatMap(childrenOf).length,
     streamBytes,
     streamMessages,
   };
+}
+
+/** Counts the files below a folder without those of OTHER_FILES. A folder may be removed meanwhile. */
+function filesBelow(folder: string, below = ""): number {
+  let entries: Dirent[] = [];
+  try {
+    entries = readdirSync(join(folder, below), { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  return entries.reduce((sum, entry) => {
+    const path = join(below, entry.name);
+    if (OTHER_FILES.test(path)) return sum;
+    return sum + 1 + (entry.isDirectory() ? filesBelow(folder, path) : 0);
+  }, 0);
 }
 
 /** Returns the medians of the second and the last third of the run. The first third is the warm-up. */

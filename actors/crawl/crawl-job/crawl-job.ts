@@ -31,7 +31,7 @@ import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests
  * State: `{ status, account, request, createdAt, endedAt?, messages, refusal?, browserMs, records, admitted, queued,
  * inFlight, settled, total, finished, disallowed, skipped, skippedKept, skippedLate?, knownRows?, homes: [{ origin,
  * learned, guess? }], sitemaps: { known, released, open: [number] }, extractions?: { asked, first?, last? }, faults?:
- * { since, turns }, hosts?: { open, first?, last? }, fullHosts?: [host], stored?: { bytes, reported, step, isFull? },
+ * { since, turns }, hosts?: { open, first?, last? }, hostsMax?, fullHosts?: [host], stored?: { bytes, reported, step, isFull? },
  * backlog: { asked, files, sitemap, links: { first, next } } }`: the status and counts of the job; everything of which
  * a job may have many is in rows; `stored` counts the bytes of its results in `CRAWL`
  *
@@ -71,7 +71,7 @@ export const crawlJobActor = defineActor(crawlJob, {
   initial: INITIAL,
 
   handlers: {
-    start(state, { account, plan, request, bytesMax }, context) {
+    start(state, { account, plan, request, bytesMax, hostsMax }, context) {
       if (state.request === request.name) return { state, reply: {} };
       if (state.status !== "unknown") {
         throw new ActorError("conflict", `Cannot start crawl: it is ${state.status}`);
@@ -84,7 +84,8 @@ export const crawlJobActor = defineActor(crawlJob, {
       const { now, key } = context;
       const homes = [{ origin: new URL(url).origin, learned: false }];
       const begun = { status: "running" as const, createdAt: now, account, homes };
-      const kept = { request: request.name, knownRows: knownRows(plan.limit) };
+      const hosts = hostsMax === undefined ? {} : { hostsMax };
+      const kept = { request: request.name, knownRows: knownRows(plan.limit), ...hosts };
       const stored = nothingStored(bytesMax);
       const draft = new JobDraft({ ...state, ...begun, ...kept, stored }, context);
       for (const [row, value] of planRows({ ...plan, url })) draft.write(row, value);
@@ -206,7 +207,7 @@ export const crawlJobActor = defineActor(crawlJob, {
       return {
         forget: true,
         send: [
-          envelope(crawlPage, key, "purge", { job: key }),
+          envelope(crawlPage, state.account, "purge", { job: key }),
           envelope(crawlList, state.account, "expired", { id: key }),
         ],
       };

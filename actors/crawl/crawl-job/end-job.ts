@@ -33,7 +33,7 @@ export function endJob(
   draft.send(envelope(crawlList, state.account, "ended", ended));
   // Deletes the blob of the crawl request: it may hold credentials, and no later step needs it. Workers drop the
   // pages in flight of an ended job.
-  draft.send(envelope(crawlPage, draft.key, "purge", { job: draft.key, only: "request" }));
+  draft.send(envelope(crawlPage, state.account, "purge", { job: draft.key, only: "request" }));
   for (const { origin } of state.homes) draft.touchedHosts.add(new URL(origin).host);
 }
 

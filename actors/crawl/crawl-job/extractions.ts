@@ -4,11 +4,12 @@ import { envelope } from "../../../schemas/contract.ts";
 import { crawlPage } from "../../../schemas/crawl/crawl-page.ts";
 import type { CrawlJobState, PageRow } from "./state/crawl-job-state.ts";
 import type { JobDraft } from "./state/job-draft.ts";
+import { hostsMax } from "./state/open-hosts.ts";
 import { pageOf, writePage } from "./state/page-rows.ts";
 
 /**
- * Maximum JSON tasks of one job at the same time: the capacity of two workers, so that a large crawl does not fill
- * the lane.
+ * Maximum JSON tasks of one job at the same time: the capacity of two workers. A job with fewer hosts than that has
+ * fewer tasks too, so the tasks of all jobs of an account fit its queue.
  */
 export const JOB_JSON_TASKS_MAX = 16;
 
@@ -34,20 +35,21 @@ export function endExtraction(draft: JobDraft): void {
 }
 
 /**
- * Sends JSON tasks of queued pages until JOB_JSON_TASKS_MAX are open. One transition can send this number of tasks,
- * even with the longest addresses.
+ * Sends JSON tasks of queued pages until the job has its most. One transition can send JOB_JSON_TASKS_MAX tasks, even
+ * with the longest addresses.
  */
 function askNext(draft: JobDraft): void {
   const { account } = draft.state;
+  const most = Math.min(JOB_JSON_TASKS_MAX, hostsMax(draft));
   for (;;) {
     const { asked, first: index, last } = extractionsOf(draft);
-    if (index === undefined || asked >= JOB_JSON_TASKS_MAX) return;
+    if (index === undefined || asked >= most) return;
     const { next, jsonSource = "", ...page } = pageOf(draft, index);
     writePage(draft, index, page);
     const rest = next === undefined || last === undefined ? {} : { first: next, last };
     draft.state.extractions = { asked: asked + 1, ...rest };
     const url = page.metadata?.url ?? page.url;
     const task = { account, job: draft.key, index, url, blob: jsonSource };
-    draft.send(envelope(crawlPage, draft.key, "json", task));
+    draft.send(envelope(crawlPage, account, "json", task));
   }
 }

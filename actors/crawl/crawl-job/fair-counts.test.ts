@@ -6,6 +6,7 @@ import {
   checkJob,
   fetched,
   HOST,
+  JOB,
   JobWorld,
   START,
 } from "../../../scripts/testing/job-world.ts";
@@ -319,10 +320,9 @@ describe("counts and messages of a crawl", () => {
     const world = walking([A]);
     world.sent = [];
     world.visit(fetched());
-    const job = ACCOUNT && "5".repeat(32);
     expect(world.take("crawl-page")).to.deep.include({
-      ...{ to: "worker", kind: "crawl-page", key: job, lane: "purge", message: "purge" },
-      input: { job, only: "request" },
+      ...{ to: "worker", kind: "crawl-page", key: ACCOUNT, lane: "purge", inTurns: true },
+      ...{ message: "purge", input: { job: JOB, only: "request" } },
     });
   });
 });

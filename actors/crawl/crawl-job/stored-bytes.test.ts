@@ -23,7 +23,7 @@ const links = (count: number) => Array.from({ length: count }, (_, number) => `$
 
 /** A job without a sitemap, whose start page had these links and no bytes. */
 function walking(count: number, plan: object = {}, bytesMax: number | undefined = BYTES_MAX) {
-  const world = new JobWorld().start({ source: "links", limit: 100_000, ...plan }, bytesMax);
+  const world = new JobWorld().start({ source: "links", limit: 100_000, ...plan }, { bytesMax });
   world.learn();
   world.visit(fetched(links(count)));
   world.settleBacklog();

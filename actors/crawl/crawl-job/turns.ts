@@ -47,7 +47,7 @@ export function grantTurn(draft: JobDraft, { host, turn, requests: max }: Grante
   const { account } = draft.state;
   const message = draft.plan.plan.render ? "renderTurn" : "fetchTurn";
   const task = { account, job: draft.key, host, turn, requests };
-  draft.send(envelope(crawlPage, draft.key, message, task));
+  draft.send(envelope(crawlPage, account, message, task));
 }
 
 /**

@@ -1,11 +1,13 @@
 import { expect } from "chai";
 import {
+  CRAWL_HOSTS_MAX,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
 } from "../../../schemas/crawl/limits.ts";
-import { PAGE_ENTRIES_MAX } from "../../../schemas/limits.ts";
+import { LANE_TASKS_MAX, PAGE_ENTRIES_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
+import { TURNS_AHEAD_MAX } from "../site/host-capacity.ts";
 import { CRAWL_ADMITTED_MS } from "./crawl-list.ts";
 import { CrawlListRow, CrawlListState } from "./crawl-list-state.ts";
 import { id, List } from "./testing/list.ts";
@@ -142,6 +144,21 @@ describe("crawl-list", () => {
     expect(refused.message).to.contain(String(CRAWLS_RUNNING_MAX));
     list.end(1, "completed");
     list.run("admit", {});
+  });
+
+  it("admit() gives each further running crawl half as many hosts, at least one, so that all fit one queue of turns", () => {
+    const list = new List();
+    const hosts = Array.from({ length: CRAWLS_RUNNING_MAX }, (_, number) => {
+      const { hostsMax } = list.run("admit", {});
+      list.start(number + 1);
+      return hostsMax ?? 0;
+    });
+    const all = hosts.reduce((sum, count) => sum + count, 0);
+    expect(hosts.slice(0, 8)).to.deep.equal([CRAWL_HOSTS_MAX, 37, 18, 9, 4, 2, 1, 1]);
+    expect(hosts.at(-1)).to.equal(1);
+    expect(all * TURNS_AHEAD_MAX).to.be.at.most(LANE_TASKS_MAX);
+    list.end(3, "completed");
+    expect(list.run("admit", {})).to.deep.equal({ hostsMax: 1 });
   });
 
   it("admit() counts admitted crawls that have not started, for CRAWL_ADMITTED_MS", () => {

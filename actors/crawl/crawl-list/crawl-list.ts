@@ -3,6 +3,7 @@ import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { crawlJob } from "../../../schemas/crawl/crawl-job.ts";
 import { crawlList } from "../../../schemas/crawl/crawl-list.ts";
 import {
+  CRAWL_HOSTS_MAX,
   CRAWL_KEPT_MS,
   CRAWLS_KEPT_MAX,
   CRAWLS_RUNNING_MAX,
@@ -47,7 +48,8 @@ export const crawlListActor = defineActor(crawlList, {
         const text = `Cannot start crawl: ${whyFull(limited, rows.values())}`;
         throw new ActorError("storage_full", text);
       }
-      return { state: { ...limited, admitted: [...admitted, now] }, reply: {} };
+      const reply = { hostsMax: hostsOfNext(running) };
+      return { state: { ...limited, admitted: [...admitted, now] }, reply };
     },
 
     started(state, { id, url, createdAt, requestBytes }, { now, rows }) {
@@ -126,6 +128,15 @@ export const crawlListActor = defineActor(crawlList, {
     },
   },
 });
+
+/**
+ * Returns the number of hosts at which a new job may want requests at the same time, while others of its account run.
+ * Each further job has half as many as the one before, so all jobs of an account have at most 240. A host has at most
+ * TURNS_AHEAD_MAX turns that wait for a worker. So the turns of an account fit its queue, even if no host responds:
+ * turns without room would stay in the outboxes of their shards, where they would delay other accounts.
+ */
+export const hostsOfNext = (running: number) =>
+  Math.max(1, Math.floor(CRAWL_HOSTS_MAX / 2 ** running));
 
 type State = DeepReadonly<CrawlListState>;
 type Row = DeepReadonly<CrawlListRow>;

@@ -33,6 +33,8 @@ export const ROBOTS_RETRY_MS = 60_000;
  */
 export const VERDICT_REASON_CHARS_MAX = 200;
 
+/** The key of tasks for a file that a version without accounts has requested. */
+const NO_ACCOUNT = "none";
 const SCHEMES: readonly Scheme[] = ["https", "http"];
 /** Bytes for commas, brackets and member names of a row. */
 const ROW_MARGIN_BYTES = 1_000;
@@ -78,7 +80,8 @@ export function fetchWanted(draft: SiteDraft): void {
     const from = file.next && { from: file.next };
     const account = accountOf(draft, file);
     const owner = account !== undefined && { account };
-    draft.send(envelope(crawlPage, host, "robots", { host, scheme, turn, ...owner, ...from }));
+    const task = { host, scheme, turn, ...owner, ...from };
+    draft.send(envelope(crawlPage, account ?? NO_ACCOUNT, "robots", task));
   }
 }
 

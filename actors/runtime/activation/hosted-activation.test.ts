@@ -188,7 +188,7 @@ describe("HostedActivation", () => {
     ]);
   });
 
-  it("passes on a call's id, gives copies of a running call the same answer, and drops echoes", async () => {
+  it("passes on a call's id, runs no copy of a call, and answers copies until the call is settled", async () => {
     const scene = new Scene();
     const one = scene.call("a", { number: 7 });
     await scene.opened();
@@ -198,11 +198,24 @@ describe("HostedActivation", () => {
     resolve({ text: "A" });
     await until("both are answered", () => one.length + copy.length === 2);
     expect(copy).to.deep.equal(one);
-    scene.call("a", { number: 7 });
-    expect((await scene.message(2)).id).to.equal("c.7");
+    // The client has sent this copy before it received the answer.
+    expect(scene.call("a", { number: 7 })).to.deep.equal(one);
+    scene.owned = false;
+    expect(scene.call("a", { number: 7 })).to.deep.equal([{ misdirected: true }]);
+    scene.owned = true;
     scene.call("b", { number: 9, settled: 8 });
     expect(scene.call("a", { number: 7 })).to.deep.equal([{ dropped: true }]);
-    expect(scene.texts()).to.deep.equal(["a", "a", "b"]);
+    expect(scene.texts()).to.deep.equal(["a", "b"]);
+  });
+
+  it("runs a copy of a call that it refused with a temporary error", async () => {
+    const scene = new Scene();
+    const refused = scene.call("a", { number: 7 });
+    await scene.opened();
+    (await scene.message(1)).reject(new ActorError("busy", "Cannot say: full"));
+    await until("it is refused", () => refused.length === 1);
+    scene.call("a", { number: 7 });
+    expect((await scene.message(2)).id).to.equal("c.7");
   });
 
   it("takes MAILBOX_MAX calls and refuses one more, also while it opens", async () => {

@@ -10,7 +10,7 @@ import {
   MAILBOX_MAX,
 } from "../../../schemas/limits.ts";
 import { refusalOf } from "../bus/refusal.ts";
-import { SettledCalls } from "../calls/settled-calls.ts";
+import { AnsweredCalls } from "../calls/answered-calls.ts";
 import type { AnyHostedDefinition, HostedInstance } from "../kinds/define-hosted.ts";
 import { encodeReply, readMessage } from "../kinds/read-message.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -21,6 +21,7 @@ import {
   type Delivery,
   GIVEN_UP,
   type IncomingCall,
+  LATE,
   mailPauseMs,
 } from "../shards/incoming.ts";
 import type { Activated } from "./activated.ts";
@@ -74,7 +75,7 @@ export class HostedActivation implements Activated {
   #delivering: Life | undefined;
   /** The life whose instance is handling the first delivery. */
   #trying: Life | undefined;
-  readonly #settled = new SettledCalls();
+  readonly #answered = new AnsweredCalls();
   #resting = new AbortController();
   #lastUsedAt: number;
 
@@ -253,16 +254,12 @@ export class HostedActivation implements Activated {
 
   #receive(life: Life, call: IncomingCall): void {
     const isLate = call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now();
-    if (isLate || this.#settled.isEcho(call)) {
-      call.respond(isLate ? { misdirected: true, isLate } : { dropped: true });
-      return;
-    }
+    const early = isLate ? LATE : this.#answered.find(call.id);
     const id = call.id ? `${call.id.client}.${call.id.number}` : randomBytes(12).toString("hex");
     const copies = this.#underWay.get(id);
-    if (copies) {
-      copies.push(call);
-      return;
-    }
+    if (early) this.#host.answerRead(call.respond, early);
+    else if (copies) copies.push(call);
+    if (early || copies) return;
     const same = [call];
     this.#underWay.set(id, same);
     void this.#handle(life, call, id, call.deadlineAt)
@@ -274,6 +271,7 @@ export class HostedActivation implements Activated {
         // If the entry has changed, the call was given back to its sender, and its next receiver answers it.
         if (this.#underWay.get(id) !== same) return;
         this.#underWay.delete(id);
+        this.#answered.keep(call.id, answer);
         for (const { respond } of same) this.#host.answerRead(respond, answer);
       });
   }

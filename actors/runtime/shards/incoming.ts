@@ -55,6 +55,9 @@ export function busy(address: string, reason: string): Answer {
   return { refusal: new ActorError("busy", message, { retryAfterS: 1 }) };
 }
 
+/** The answer to a call whose deadline has passed. */
+export const LATE: Answer = { misdirected: true, isLate: true };
+
 /**
  * The answer to a call that must not be repeated and whose outcome is unknown. The code is not `unavailable`, because
  * callers repeat a call after that code.

@@ -6,6 +6,7 @@ import { startWorld, type World } from "../../../scripts/testing/actor-world.ts"
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { shared, sharedWorker } from "../../../scripts/testing/shared-lane.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { queueTask } from "../tasks/queue-task.ts";
 import type { TaskContext } from "./define-worker.ts";
 import type { WorkerHost } from "./worker-host.ts";
 
@@ -124,6 +125,18 @@ describe("TurnPuller", function () {
     await work();
     await Promise.all(said);
     expect(begun).to.deep.equal(Array(TASK_TRIES_MAX).fill("a fail"));
+  });
+
+  it("runs the tasks that an older version queued for the whole lane", async () => {
+    const lane = { kind: shared.kind, lane: "lane", inTurns: false };
+    for (const text of ["first", "second"]) {
+      const task = { id: text, from: "test", key: "old", message: "say", input: { text } };
+      await queueTask(world.bus, lane, task);
+    }
+    await work();
+    await until("both have run", () => begun.length === 2);
+    expect(begun).to.deep.equal(["old first", "old second"]);
+    await until("both are acknowledged", async () => (await world.count(STREAMS.tasks)) === 0);
   });
 
   it("serves keys that are no subject tokens, each from its own queue", async () => {

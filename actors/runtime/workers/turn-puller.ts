@@ -12,7 +12,7 @@ import {
   TASK_ACK_WAIT_MS,
 } from "../../../schemas/limits.ts";
 import { laneOf } from "../../../schemas/split-streams.ts";
-import { keyOfTurn, queuedSubject, turnConsumer } from "../../../schemas/subjects.ts";
+import { keyOfTurn, queuedSubject, taskConsumer, turnConsumer } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { isSingleServer } from "../bus/read-in-order.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
@@ -30,6 +30,13 @@ const TURN_LOOK_MS = 1_000;
  * a lost notification is found is longer: a notification is lost only with the connection of its sender.
  */
 const TURN_REST_MS = 4_000;
+/**
+ * Interval at which a worker looks for tasks in the queue of the whole lane. Only an older version, in which the lane
+ * did not serve keys in turn, has queued tasks there.
+ */
+const WHOLE_LANE_LOOK_MS = 30_000;
+/** Stands for the queue of the whole lane among the keys. No task has this key in a lane that serves keys in turn. */
+const WHOLE_LANE = "";
 /**
  * How long a pull from an empty queue holds a place of the worker. A pull that does not wait at all may miss tasks:
  * after removals the server may count too few remaining messages for a consumer.
@@ -129,8 +136,10 @@ export class TurnPuller implements TaskSource {
    */
   async #next(key: string): Promise<PulledTask | undefined> {
     const { bus, clock, kind, lane } = this.#parts;
-    const consumer = turnConsumer(kind, lane, digestOf(key));
-    await this.#declare(key, consumer);
+    const consumer =
+      key === WHOLE_LANE ? taskConsumer(kind, lane) : turnConsumer(kind, lane, digestOf(key));
+    // The setup of the streams makes the consumer of the whole lane.
+    if (key !== WHOLE_LANE) await this.#declare(key, consumer);
     let pulled: Pick<PulledTask, "message" | "pulledAt"> | undefined;
     const { stream } = laneOf(bus.layout, { kind, lane });
     const limits = { count: 1, expiresMs: TURN_PULL_MS, giveUpMs: BUS_REQUEST_MS };
@@ -197,14 +206,20 @@ export class TurnPuller implements TaskSource {
   /** Looks for queues whose notification was lost, and for tasks that come back because their worker died. */
   async #look(): Promise<void> {
     const { bus, clock, logger, kind, lane, stopping } = this.#parts;
-    const { stream, turns } = laneOf(bus.layout, { kind, lane });
+    const { stream, subject, turns } = laneOf(bus.layout, { kind, lane });
+    let wholeLaneAt = Number.NEGATIVE_INFINITY;
     while (!stopping.aborted) {
       let isQuiet = false;
       this.#resting = new AbortController();
       const { signal } = this.#resting;
       try {
         const subjects = await bus.subjectsOf(stream, turns);
-        for (const subject of subjects) this.#turns.queued(keyOfTurn(subject));
+        for (const queue of subjects) this.#turns.queued(keyOfTurn(queue));
+        if (clock.monotonic() - wholeLaneAt >= WHOLE_LANE_LOOK_MS) {
+          wholeLaneAt = clock.monotonic();
+          const left = await bus.subjectsOf(stream, subject);
+          if (left.length > 0) this.#turns.queued(WHOLE_LANE);
+        }
         this.#assign();
         isQuiet = subjects.length === 0 && isSingleServer(bus);
       } catch (error) {

@@ -1,4 +1,5 @@
 /** The worker that imports repositories. It runs in gateways, which have git, its cache and its process slots. */
+import { FairSemaphore } from "../../../actors/runtime/lib/fair-semaphore.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -7,13 +8,17 @@ import { IMPORTS_PER_ACCOUNT_MAX } from "../../../schemas/repositories/limits.ts
 import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts";
 import { repoImport } from "../../../schemas/repositories/repo-import.ts";
 import { type ImportParts, importRepo } from "./import-repo.ts";
-import { IMPORT_SLOTS, ImportTurns } from "./import-turns.ts";
 
 /**
  * Imports that one gateway takes from the lane. Those without a slot wait in the gateway, which lets accounts take
  * turns. Three accounts at IMPORTS_PER_ACCOUNT_MAX leave room for the imports of others.
  */
 const IMPORTS_TAKEN_MAX = 4 * IMPORTS_PER_ACCOUNT_MAX;
+/**
+ * Imports that one gateway runs at the same time. Each occupies a git process, the disk and the network. One account
+ * runs at most all but one of them.
+ */
+export const IMPORT_SLOTS = 3;
 /** Limit for the time that an import runs, and waits in a gateway. After it, the import has failed. */
 const IMPORT_TAKEN_MS_MAX = 24 * 60 * 60_000;
 /**
@@ -23,7 +28,7 @@ const IMPORT_PROGRESS_MS = 1_000;
 
 /** `toldMs` is the shortest interval between two progress reports. */
 export function importWorker(parts: ImportParts & { toldMs?: number }) {
-  const turns = new ImportTurns(IMPORT_SLOTS);
+  const slots = new FairSemaphore({ places: IMPORT_SLOTS, reserved: 1 });
   return defineWorker(repoImport, {
     slots: { import: IMPORTS_TAKEN_MAX },
     // A running import has its own, shorter limit, so that the import itself reports the timeout.
@@ -32,7 +37,7 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
       async fetch(origin, { key, signal }) {
         const { accountId } = origin.address;
         using ends = new DisposableStack();
-        ends.defer(await turns.enter(accountId, signal));
+        ends.defer(await slots.take(accountId, signal));
         const reportProgress = seldom(parts.toldMs ?? IMPORT_PROGRESS_MS, (progress) => {
           // A lost report does no harm, because newer reports follow.
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});

@@ -2,7 +2,11 @@ import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { deserialize, serialize } from "node:v8";
 import { expect } from "chai";
 import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
-import type { AnswerStream, AppAnswer, AppRequest } from "../../../../schemas/apps/app-exchange.ts";
+import {
+  type AnswerStream,
+  AppAnswer,
+  type AppRequest,
+} from "../../../../schemas/apps/app-exchange.ts";
 import type { StreamPart, ToProcess } from "../../../../schemas/apps/app-process.ts";
 import {
   APP_HELD_BYTES_MAX,
@@ -11,6 +15,8 @@ import {
   APP_STREAM_WAIT_MS,
   APP_STREAMS_MAX,
 } from "../../../../schemas/apps/limits.ts";
+import { parseJson } from "../../../../schemas/parse-json.ts";
+import { addressOf, callSubject } from "../../../../schemas/subjects.ts";
 import {
   type AgentHost,
   type AgentWorld,
@@ -301,6 +307,30 @@ describe("answers that are still being made", function () {
       expect(await lines.next()).to.equal("(end)");
       expect(await invoke("rows")).to.deep.equal(["one", "two"]);
       expect(await invoke("stateNow")).to.include({ cancelled: 0 });
+    });
+  }
+
+  for (const [who, address, path] of [
+    ["an agent", () => addressOf(agent.kind, key("a")), "lines"],
+    ["an entry", () => addressOf(appEntry.kind, app), "as-is/lines"],
+  ] as const) {
+    it(`${who} answers a copy of a request with the same stream, and no part is lost`, async () => {
+      const { bus } = world.world;
+      // A client sends a call again when it takes long. The copy and the answer may cross.
+      const ask = async () => {
+        const call = { message: "request", input: request(path), client: "c", number: 1 };
+        const subject = callSubject(bus.shardOf(address()), address());
+        const payload = JSON.stringify({ ...call, settled: 1, deadlineAt: Date.now() + 60_000 });
+        const answer = await bus.request(subject, payload, { timeoutMs: 60_000 });
+        return AppAnswer.parse(parseJson(answer.string()));
+      };
+      const answer = await ask();
+      expect(await ask()).to.deep.equal(answer);
+      const lines = read(answer.rest);
+      for (const text of ["one", "two", "three"]) {
+        await say(text);
+        expect(await lines.next()).to.equal(text);
+      }
     });
   }
 

@@ -64,6 +64,8 @@ export const CrawlJobState = z.object({
   extractions: z
     .object({ asked: Count, first: Count.optional(), last: Count.optional() })
     .optional(),
+  /** Maximum of `hosts.open`. Jobs that started before it was stored have CRAWL_HOSTS_MAX. */
+  hostsMax: z.int().min(1).optional(),
   /**
    * `open` counts the hosts at which the job wants requests now. `first` and `last` are the ends of the line of hosts
    * that wait to be opened.

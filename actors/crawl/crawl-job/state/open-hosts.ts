@@ -3,19 +3,16 @@
  * each waiting host names the host behind it.
  */
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
+import { CRAWL_HOSTS_MAX } from "../../../../schemas/crawl/limits.ts";
 import type { CrawlJobState } from "./crawl-job-state.ts";
 import { hostRow, hostState } from "./host-queues.ts";
 import type { JobDraft } from "./job-draft.ts";
 
-/**
- * Maximum hosts at which one job wants requests at the same time. If none of them responds, they block a lane for all
- * jobs for about two minutes.
- */
-export const JOB_HOSTS_MAX = 100;
-
 type Line = DeepReadonly<NonNullable<CrawlJobState["hosts"]>>;
 
 const lineOf = ({ state }: JobDraft): Line => state.hosts ?? { open: 0 };
+/** Returns the number of hosts at which the job may want requests at the same time. */
+export const hostsMax = ({ state }: JobDraft) => state.hostsMax ?? CRAWL_HOSTS_MAX;
 
 /** Returns whether the job may want requests at the host now. If not, the host joins the line of waiting hosts. */
 export function openHost(draft: JobDraft, host: string): boolean {
@@ -23,7 +20,7 @@ export function openHost(draft: JobDraft, host: string): boolean {
   if (row.open || row.waits) return row.open === true;
   const line = lineOf(draft);
   const { open, first = host, last } = line;
-  if (open < JOB_HOSTS_MAX) {
+  if (open < hostsMax(draft)) {
     draft.write(hostRow(host), { ...row, open: true });
     draft.state.hosts = { ...line, open: open + 1 };
     return true;
@@ -45,7 +42,7 @@ export function closeHost(draft: JobDraft, host: string): void {
 /** Takes the first host from the line if there is a free place. */
 export function nextInLine(draft: JobDraft): string | undefined {
   const { open, first, last } = lineOf(draft);
-  if (first === undefined || open >= JOB_HOSTS_MAX) return undefined;
+  if (first === undefined || open >= hostsMax(draft)) return undefined;
   const { waits: _waits, behind, ...row } = hostState(draft, first);
   draft.write(hostRow(first), row);
   const rest = behind === undefined || last === undefined ? {} : { first: behind, last };

@@ -7,13 +7,15 @@ import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-d
 import { RequestKeyNotOpened } from "../../../rendering/lib/request-keys/request-keys.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
+import type { TurnLimits } from "../../../runtime/workers/task-turns.ts";
 import { fetchRobots, type RobotsFetchParts } from "./fetch-robots.ts";
 import { type JsonTaskParts, jsonFailure, jsonTask } from "./json-task.ts";
 import { turnEnded, turnFinished, turnLost } from "./turn-messages.ts";
 import { type TurnWalkParts, walkTurn } from "./walk-turn.ts";
 
 interface CrawlPageParts {
-  slots: Record<string, number>;
+  /** The limits of the lanes that the worker serves. */
+  lanes: Record<string, TurnLimits>;
   fetch: TurnWalkParts;
   browser: TurnWalkParts;
   robots: RobotsFetchParts;
@@ -22,8 +24,10 @@ interface CrawlPageParts {
 }
 
 export function crawlPageWorker(parts: CrawlPageParts) {
+  const slots = Object.entries(parts.lanes).map(([lane, { places }]) => [lane, places]);
   return defineWorker(crawlPage, {
-    slots: parts.slots,
+    slots: Object.fromEntries(slots),
+    turns: parts.lanes,
     handlers: {
       fetchTurn: (turn, context) => walk(parts.fetch, turn, context),
       renderTurn: (turn, context) => walk(parts.browser, turn, context),
@@ -51,7 +55,7 @@ export function crawlPageWorker(parts: CrawlPageParts) {
         }),
       ],
       // The task sends itself again, because otherwise the blobs would never be removed.
-      purge: (purge) => [envelope(crawlPage, purge.job, "purge", purge)],
+      purge: (purge, _error, { key }) => [envelope(crawlPage, key, "purge", purge)],
       json: jsonFailure,
     },
   });

@@ -11,7 +11,7 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard, type EgressGuard } from "../../../egress/egress-guard.ts";
 import { LookupSlots, lookupsOfOwnerMax } from "../../../egress/lookup-slots.ts";
-import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { ROBOTS_WAIT_MS_MAX } from "../../site/pace.ts";
 import { ROBOTS_RETRY_MS } from "../../site/site-robots.ts";
 import {
@@ -321,7 +321,7 @@ class RobotsWorld {
   fetch(task: RobotsTask) {
     const { guard, clock, fetchMs } = this;
     const parts = {
-      ...{ guard, clock, places: new Semaphore(1) },
+      ...{ guard, clock, places: new FairSemaphore({ places: 1 }) },
       ...(fetchMs !== undefined && { fetchMs }),
     };
     return fetchRobots(parts, task, this.#context());

@@ -22,7 +22,7 @@ import { EgressError, NoLookupSlotError } from "../../../egress/egress-error.ts"
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { type Begun, beginTurn, type TurnToBegin } from "../../lib/departure/begin-turn.ts";
 import {
@@ -50,7 +50,7 @@ export const ROBOTS_STARTS_MS_MAX = 120_000;
 export interface RobotsFetchParts {
   guard: EgressGuard;
   clock: Clock;
-  places: Semaphore;
+  places: FairSemaphore;
   ca?: string | undefined;
   fetchMs?: number;
 }
@@ -97,6 +97,11 @@ class RobotsFetch {
   readonly #agents: EgressAgents;
   readonly #by = randomBytes(16).toString("hex");
   readonly #lastStartAt: number;
+  /**
+   * The account for which lookups and requests count. Without an account, the task comes from an earlier version. All
+   * such tasks have one owner.
+   */
+  readonly #owner: string;
 
   constructor(
     parts: RobotsFetchParts,
@@ -108,6 +113,7 @@ class RobotsFetch {
     this.#task = task;
     this.#context = context;
     this.#agents = agents;
+    this.#owner = task.account ?? "robots";
     this.#lastStartAt = parts.clock.monotonic() + ROBOTS_STARTS_MS_MAX;
   }
 
@@ -184,8 +190,9 @@ class RobotsFetch {
    * requests.
    */
   async #begin(asked: TurnToBegin): Promise<Begun> {
-    const { clock, places } = this.#parts;
+    const { clock } = this.#parts;
     const { call, signal } = this.#context;
+    const places = this.#parts.places.of(this.#owner);
     if (this.#restMs() <= 0) return { state: "gone" };
     using late = new Timer(clock, this.#restMs());
     const either = AbortSignal.any([signal, late.signal]);
@@ -236,8 +243,7 @@ class RobotsFetch {
     try {
       const { status, headers, body } = await egressFetch(url, {
         agents: this.#agents,
-        // Without an account, the task comes from an earlier version. All such tasks have the lookups of one owner.
-        lookupOwner: this.#task.account ?? "robots",
+        lookupOwner: this.#owner,
         signal: deadline.signal,
         headers: { "user-agent": CRAWLER_USER_AGENT, accept: "text/plain,*/*;q=0.8" },
         bytesMax: Number.POSITIVE_INFINITY,

@@ -1,9 +1,14 @@
 import { createServer, type ServerResponse } from "node:http";
 import { expect } from "chai";
 import { pino } from "pino";
-import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
+import { type CrawlSummary, crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
-import { HOST_REQUESTS_IN_FLIGHT_MAX, LARGE_BODY_BYTES } from "../../../../schemas/crawl/limits.ts";
+import {
+  CRAWL_HOSTS_MAX,
+  HOST_REQUESTS_IN_FLIGHT_MAX,
+  LARGE_BODY_BYTES,
+} from "../../../../schemas/crawl/limits.ts";
+import { readQueues } from "../../../../scripts/queues/queues.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { type LoopbackServer, listen } from "../../../../scripts/testing/loopback-server.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
@@ -20,6 +25,7 @@ import { siteActor } from "../../site/site.ts";
 import {
   FETCH_PAGES_MAX,
   FETCH_TURNS_MAX,
+  JOB_PURGES_MAX,
   JSON_TASKS_MAX,
   LARGE_BODIES_MAX,
   openCrawlWorker,
@@ -28,6 +34,13 @@ import {
 } from "./open-crawl-worker.ts";
 import { newId } from "./testing/crawl-world.ts";
 
+interface Load {
+  hosts: number;
+  each: number;
+  net?: number;
+  account?: string;
+}
+
 /** Time for hundreds of pages on a busy machine. */
 const CRAWL_MS_MAX = 60_000;
 /** Enough hosts to want more pages at once than a worker has places. */
@@ -35,7 +48,6 @@ const HOSTS = FETCH_PAGES_MAX / HOST_REQUESTS_IN_FLIGHT_MAX + 1;
 
 describe("the crawl worker of a process", function () {
   this.timeout(180_000);
-  const account = newId();
   const held: ServerResponse[] = [];
   let most = 0;
   let serve: (response: ServerResponse) => void;
@@ -48,6 +60,7 @@ describe("the crawl worker of a process", function () {
     const http = createServer(({ url = "" }, response) => {
       response.setHeader("Content-Type", "text/html");
       if (url === "/robots.txt") response.end("User-agent: *\nCrawl-delay: 0");
+      else if (url.startsWith("/quick")) response.end("done");
       else if (url.startsWith("/start")) response.end(startPage());
       else serve(response);
     });
@@ -90,17 +103,20 @@ describe("the crawl worker of a process", function () {
     });
   };
 
-  /** Starts a crawl of this many pages at each of these hosts. */
-  async function crawl(name: string, { hosts, each }: { hosts: number; each: number }) {
+  /** Starts a crawl of this many pages at each of these hosts, which are `127.0.<net>.2` and the following ones. */
+  async function crawl(
+    name: string,
+    { hosts, each, net = 0, account = newId() }: Load,
+  ): Promise<() => Promise<CrawlSummary>> {
     const origins = Array.from(
       { length: hosts },
-      (_, n) => `http://127.0.0.${n + 2}:${server.port}`,
+      (_, n) => `http://127.0.${net}.${n + 2}:${server.port}`,
     );
     pages = origins.flatMap((origin) =>
       Array.from({ length: each }, (_, n) => `${origin}/${name}/${n}`),
     );
     const job = newId();
-    const url = `http://127.0.0.2:${server.port}/start-${name}`;
+    const url = `${origins[0]}/start-${name}`;
     const request = CrawlRequest.parse({ url, render: false, maxAge: 0 });
     const blobs = new BlobStore(bus.bus, clock);
     const content = Buffer.from(JSON.stringify(request));
@@ -116,13 +132,42 @@ describe("the crawl worker of a process", function () {
     return () => bus.actors.call(crawlJob, job, "get", { account }, options);
   }
 
-  it("has the slots of its limits", () => {
-    expect(worker.definition.slots).to.include({
-      fetch: FETCH_TURNS_MAX,
-      browser: RENDER_TURNS_MAX,
-      robots: ROBOTS_TURNS_MAX,
-      json: JSON_TASKS_MAX,
-    });
+  it("has the limits of its lanes for one account, and a quarter more places for accounts without a task", () => {
+    const { slots, turns } = worker.definition;
+    const lanes = {
+      ...{ fetch: FETCH_TURNS_MAX, browser: RENDER_TURNS_MAX, robots: ROBOTS_TURNS_MAX },
+      ...{ json: JSON_TASKS_MAX, purge: JOB_PURGES_MAX },
+    };
+    for (const [lane, perKey] of Object.entries(lanes)) {
+      const places = perKey + perKey / 4;
+      expect(slots[lane]).to.equal(places);
+      const limits = { perKey, reserved: perKey / 4, computing: places };
+      expect(turns?.[lane]).to.include(limits);
+    }
+  });
+
+  it("another account's crawl ends while turns of one account that never answer fill its queue and its places", async () => {
+    serve = hold;
+    const account = newId();
+    const load = { hosts: CRAWL_HOSTS_MAX, each: 2 * HOST_REQUESTS_IN_FLIGHT_MAX, account };
+    await Promise.all([1, 2].map((net) => crawl(`hang-${net}`, { ...load, net })));
+    await until(
+      "all that one account may have runs, and more waits",
+      async () => {
+        const { lanes } = await readQueues(bus.bus);
+        const lane = lanes.find(({ kind, lane }) => kind === "crawl-page" && lane === "fetch");
+        return lane?.running === FETCH_TURNS_MAX && lane.waiting > 0;
+      },
+      CRAWL_MS_MAX,
+    );
+    await until("no place is left", () => held.length === FETCH_PAGES_MAX, CRAWL_MS_MAX);
+    let ended = 0;
+    for (const response of held) response.once("close", () => (ended += 1));
+    const get = await crawl("quick", { hosts: 1, each: 3, net: 3 });
+    await until("it is done", async () => (await get()).status === "completed", CRAWL_MS_MAX);
+    expect(ended, "no page of the first account has ended meanwhile").to.equal(0);
+    serve = (response) => response.end("done");
+    for (const response of [...held]) response.end("done");
   });
 
   it("fetches FETCH_PAGES_MAX pages at once, and the next when one is done", async () => {

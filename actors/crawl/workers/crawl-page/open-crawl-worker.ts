@@ -15,9 +15,11 @@ import type { Bus } from "../../../runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../../runtime/bus/live.ts";
 import { BusActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import { type FairLimits, FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { TtlStore } from "../../../runtime/store/ttl-store.ts";
+import type { TurnLimits } from "../../../runtime/workers/task-turns.ts";
 import { HttpPageLoader } from "../../lib/load/http-page-loader.ts";
 import { BrowserPageLoader } from "../../lib/load-in-browser/browser-page-loader.ts";
 import { HeldJobs, type HeldJobsParts } from "../../lib/records/held-jobs.ts";
@@ -29,9 +31,12 @@ import { watchJob } from "./job-watch.ts";
 
 /** Timeout of one page load by HTTP, until the last byte. A page load in a browser has the same default timeout. */
 export const CRAWL_FETCH_MS_MAX = 30_000;
+/*
+ * Each limit below is that of one account. A quarter more places are for accounts that have none (`fairLimits`).
+ */
 /**
  * Maximum number of large bodies in memory at the same time. While a body becomes a record, it takes six times its
- * size: 0.5 GB for all of them.
+ * size: 0.5 GB for those of one account, and 0.6 GB for all of them.
  */
 export const LARGE_BODIES_MAX = 8;
 /**
@@ -49,7 +54,7 @@ export const ROBOTS_TURNS_MAX = 32;
  * Maximum number of concurrent purges of a worker. The store does most of their work. Purges have their own lane,
  * because a crawl request with secrets must be removed soon, even if other lanes are busy.
  */
-const JOB_PURGES_MAX = 4;
+export const JOB_PURGES_MAX = 4;
 /**
  * Maximum number of concurrent JSON tasks of a worker. Such a task waits seconds for a model and needs little
  * processor time.
@@ -65,6 +70,21 @@ export const FETCH_PAGES_MAX = 64;
  * before. Such a browser takes about 150 MB and is rarely needed.
  */
 const BROWSERS_APART_MAX = 1;
+
+/**
+ * Returns the limits of places of which one account may have `perAccount`. A quarter more is reserved for accounts
+ * without a place: pages that never answer would otherwise hold all places for minutes.
+ */
+export function fairLimits(perAccount: number): Required<FairLimits> {
+  const reserved = Math.ceil(perAccount / 4);
+  return { places: perAccount + reserved, reserved };
+}
+
+/** Returns the limits of a lane of which one account may run `perAccount` tasks. They wait for the network. */
+function laneLimits(perAccount: number): TurnLimits {
+  const { places, reserved } = fairLimits(perAccount);
+  return { places, computing: places, perKey: perAccount, reserved };
+}
 
 export interface CrawlWorkerParts {
   bus: Bus;
@@ -108,7 +128,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     sitemaps: { guard, clock },
     clock,
     logger,
-    largePlaces: new Semaphore(LARGE_BODIES_MAX),
+    largePlaces: new FairSemaphore(fairLimits(LARGE_BODIES_MAX)),
     markdown,
     markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
     records: new RecordWriter(blobs),
@@ -127,16 +147,22 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     }
   };
   const definition = crawlPageWorker({
-    slots: {
-      fetch: FETCH_TURNS_MAX,
-      browser: RENDER_TURNS_MAX,
-      robots: ROBOTS_TURNS_MAX,
-      json: JSON_TASKS_MAX,
-      purge: JOB_PURGES_MAX,
+    lanes: {
+      fetch: laneLimits(FETCH_TURNS_MAX),
+      browser: laneLimits(RENDER_TURNS_MAX),
+      robots: laneLimits(ROBOTS_TURNS_MAX),
+      json: laneLimits(JSON_TASKS_MAX),
+      purge: laneLimits(JOB_PURGES_MAX),
     },
-    fetch: { ...shared, jobs: fetched, places: new Semaphore(FETCH_PAGES_MAX) },
-    browser: { ...shared, jobs: rendered, places: new Semaphore(renders), outOfTime },
-    robots: { guard, clock, places: new Semaphore(ROBOTS_TURNS_MAX) },
+    fetch: { ...shared, jobs: fetched, places: new FairSemaphore(fairLimits(FETCH_PAGES_MAX)) },
+    // One page more than `renders` at a time costs each page little, and only while accounts share the worker.
+    browser: {
+      ...shared,
+      jobs: rendered,
+      places: new FairSemaphore({ places: renders + 1, reserved: 1 }),
+      outOfTime,
+    },
+    robots: { guard, clock, places: new FairSemaphore(fairLimits(ROBOTS_TURNS_MAX)) },
     json: {
       blobs,
       extractor: new JsonExtractor({ agents, checker, clock, operators: ai }),

@@ -10,7 +10,7 @@ import { timeWork } from "../../../../schemas/meter.ts";
 import { guardFor } from "../../../egress/egress-guard.ts";
 import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-died-error.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import type { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import type { Moment, TurnToBegin } from "../../lib/departure/begin-turn.ts";
 import {
@@ -36,8 +36,8 @@ export interface TurnsWorker {
   sitemaps: SitemapParts;
   clock: Clock;
   logger: Logger;
-  /** Semaphore for large pages. */
-  largePlaces: Semaphore;
+  /** Places for large pages. Each account has a share. */
+  largePlaces: FairSemaphore;
 }
 
 interface TurnRequestsParts {
@@ -125,10 +125,10 @@ export class TurnRequests {
 
   async #page(request: PageRequest, { release, ...start }: Start): Promise<Made> {
     const { signal } = start;
-    const { worker, context, held, mail, outcomes, browserTime } = this.#parts;
+    const { worker, turn, context, held, mail, outcomes, browserTime } = this.#parts;
     const releases = [release];
     const onLarge = async () => {
-      releases.push(await worker.largePlaces.take(signal));
+      releases.push(await worker.largePlaces.take(turn.account, signal));
     };
     const done = () => {
       for (const releasePlace of releases) releasePlace();

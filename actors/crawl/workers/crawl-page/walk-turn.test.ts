@@ -12,6 +12,7 @@ import { BrowserNotStartedError } from "../../../rendering/lib/browser/browser-d
 import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { NoRequestKey } from "../../../rendering/lib/request-keys/request-keys.ts";
 import { type Clock, systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
@@ -44,7 +45,7 @@ interface Scene {
   attempt?: number;
   lease?: Partial<Pick<TaskContext, "lapsed" | "isSure">>;
   urls?: string[];
-  places?: Semaphore;
+  places?: FairSemaphore;
   outOfTime?: TurnWalkParts["outOfTime"];
   unreported?: TurnWalkParts["unreported"];
   atOnce?: number;
@@ -70,7 +71,12 @@ describe("walkTurn", () => {
 
   /** Runs one turn against these replies. Returns the loads, and every message in order. */
   async function walked(scene: Scene, controller = new AbortController()) {
-    const { urls = [URL_OF_START], attempt = 1, places = new Semaphore(4), outOfTime } = scene;
+    const {
+      urls = [URL_OF_START],
+      attempt = 1,
+      places = new FairSemaphore({ places: 4 }),
+      outOfTime,
+    } = scene;
     const { atOnce = 1, clock: workersClock = clock, putAll = stored } = scene;
     const go = { state: "go", waitMs: 0, atOnce, verdicts: urls.map(() => ({ allowed: true })) };
     const loads: string[] = [];
@@ -107,17 +113,17 @@ describe("walkTurn", () => {
         put: async () => true,
       },
       logger: pino({ level: "silent" }),
-      largePlaces: new Semaphore(1),
+      largePlaces: new FairSemaphore({ places: 1 }),
       markdownPlaces: new Semaphore(1),
       records: new RecordWriter(blobs),
       ...(outOfTime && { outOfTime }),
       unreported: scene.unreported ?? new Map(),
     };
     const { handlers, failures } = crawlPageWorker({
-      ...{ slots: {}, fetch: turns, browser: turns, blobs },
+      ...{ lanes: {}, fetch: turns, browser: turns, blobs },
       robots: { guard, clock, places },
       json: {
-        ...{ blobs, extractor: { extract: none }, markdown, markdownPlaces: places },
+        ...{ blobs, extractor: { extract: none }, markdown, markdownPlaces: turns.markdownPlaces },
         ...{ hold: none, clock },
       },
     });
@@ -259,7 +265,7 @@ describe("walkTurn", () => {
       [{ putAll: () => Promise.reject(full) }, "the store has no room for what was fetched"],
     ];
     for (const [scene, fault] of scenes) {
-      const places = new Semaphore(1);
+      const places = new FairSemaphore({ places: 1 });
       const { messages, inputs } = await walked({ ...scene, places });
       expect(messages.slice(-1)).to.deep.equal(["turnEnded"]);
       expect(inputs("turnEnded")).to.deep.equal([
@@ -271,7 +277,7 @@ describe("walkTurn", () => {
   });
 
   it("reports a page that failed by an internal fault, and releases all places", async () => {
-    const places = new Semaphore(1);
+    const places = new FairSemaphore({ places: 1 });
     const { inputs } = await walked({ places, load: () => Promise.reject(new TypeError("bug")) });
     expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "failed", retry: true });
     expect(places.free).to.equal(1);
@@ -286,7 +292,7 @@ describe("walkTurn", () => {
       let now = 1_000;
       const standing: Clock = { ...clock, monotonic: () => now };
       const { loads, messages, inputs } = await walked({
-        ...{ urls: PAIR, atOnce: 2, places: new Semaphore(1), clock: standing },
+        ...{ urls: PAIR, atOnce: 2, places: new FairSemaphore({ places: 1 }), clock: standing },
         async load() {
           now = 1_000 + TURN_STARTS_MS_MAX + lateMs;
           return loadedPage;
@@ -306,7 +312,7 @@ describe("walkTurn", () => {
     let known = 0;
     let unknownMost = 0;
     const { inputs } = await walked({
-      ...{ urls, atOnce, places: new Semaphore(urls.length) },
+      ...{ urls, atOnce, places: new FairSemaphore({ places: urls.length }) },
       async load() {
         started += 1;
         return loadedPage;

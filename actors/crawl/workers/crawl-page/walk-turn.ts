@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Envelope } from "../../../../schemas/contract.ts";
 import type { Turn, TurnRequest } from "../../../../schemas/crawl/crawl-page.ts";
 import { type PageVerdict, site } from "../../../../schemas/crawl/site.ts";
+import type { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { type Begun, beginTurn, type TurnToBegin } from "../../lib/departure/begin-turn.ts";
@@ -25,8 +26,8 @@ export const TURN_STARTS_MS_MAX = 60_000;
 export interface TurnWalkParts extends Omit<PageOutcomesParts, "cache">, TurnsWorker {
   jobs: HeldJobs;
   cache: CacheStore;
-  /** Semaphore for pages. */
-  places: Semaphore;
+  /** Places for pages. Each account has a share. */
+  places: FairSemaphore;
   /** Checks the account's browser time. Missing if pages are loaded by HTTP, which takes no browser time. */
   outOfTime?: OutOfTime;
   unreported: UnreportedTime;
@@ -76,6 +77,8 @@ class TurnWalk {
   readonly #context: TurnContext;
   readonly #held: TurnsJob;
   readonly #asking: Omit<TurnToBegin, "urls">;
+  /** The places of the turn's account. */
+  readonly #places: Pick<Semaphore, "take">;
   readonly #mail: TurnMail;
   readonly #outcomes: PageOutcomes;
   readonly #browserTime: BrowserTime;
@@ -109,6 +112,7 @@ class TurnWalk {
     const { crawlPurposes: purposes, contentUse } = held.request;
     const intent = { purposes, ...(contentUse !== undefined && { contentUse }) };
     const by = randomBytes(16).toString("hex");
+    this.#places = parts.places.of(turn.account);
     this.#asking = { host: turn.host, turn: turn.turn, intent, by };
     const { signal, send, tell, call } = context;
     const { clock, outOfTime, unreported } = parts;
@@ -180,7 +184,8 @@ class TurnWalk {
 
   /** Begins the requests. Resolves when each of them has begun, or can no longer begin in this turn. */
   async #begin(requests: readonly TurnRequest[]): Promise<void> {
-    const { clock, places } = this.#parts;
+    const { clock } = this.#parts;
+    const places = this.#places;
     const { call, signal } = this.#context;
     const either = AbortSignal.any([signal, this.#held.ended]);
     let left = requests;
@@ -276,7 +281,7 @@ class TurnWalk {
    * earlier one was reported. So a worker that dies loses only pages in flight, and only those are fetched twice.
    */
   async #makeAtOnce(requests: readonly TurnRequest[], begun: Now, nth: number): Promise<void> {
-    const { clock, places } = this.#parts;
+    const { clock } = this.#parts;
     const { signal } = this.#context;
     const startBy = clock.monotonic() + TURN_STARTS_MS_MAX;
     const queue = requests.values();
@@ -288,7 +293,7 @@ class TurnWalk {
     const inTurn = async () => {
       for (const request of queue) {
         if (!mayStart()) return;
-        const release = firsts.pop() ?? (await places.take(signal));
+        const release = firsts.pop() ?? (await this.#places.take(signal));
         // Other turns may have used up the account's browser time while this turn ran. For a turn of a single request
         // it was checked just before.
         if (moment === undefined) await this.#hasTime(request).catch(releasing(release));

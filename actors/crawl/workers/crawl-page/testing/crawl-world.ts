@@ -22,6 +22,7 @@ import { RequestKeys } from "../../../../rendering/lib/request-keys/request-keys
 import type { Bus } from "../../../../runtime/bus/bus.ts";
 import { defineActor } from "../../../../runtime/kinds/define-actor.ts";
 import { systemClock as clock } from "../../../../runtime/lib/clock.ts";
+import { FairSemaphore } from "../../../../runtime/lib/fair-semaphore.ts";
 import { Semaphore } from "../../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../../runtime/store/blob-store.ts";
 import { TtlStore } from "../../../../runtime/store/ttl-store.ts";
@@ -91,8 +92,8 @@ export class CrawlWorld {
         sitemaps: { guard, clock, fetchMs },
         clock,
         logger: pino({ level: "fatal" }),
-        places: new Semaphore(pages),
-        largePlaces: new Semaphore(LARGE_BODIES_MAX),
+        places: new FairSemaphore({ places: pages }),
+        largePlaces: new FairSemaphore({ places: LARGE_BODIES_MAX }),
         markdown,
         markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
         records: new RecordWriter(blobs),
@@ -108,10 +109,10 @@ export class CrawlWorld {
         clock,
       };
       const definition = crawlPageWorker({
-        slots: { fetch: slots, robots: 4, purge: 1 },
+        lanes: { fetch: lane(slots), robots: lane(4), purge: lane(1) },
         fetch: turns,
         browser: turns,
-        robots: { guard, clock, fetchMs, places: new Semaphore(pages) },
+        robots: { guard, clock, fetchMs, places: new FairSemaphore({ places: pages }) },
         json,
         blobs,
       });
@@ -283,3 +284,11 @@ function standIn(hear: Hear) {
     },
   });
 }
+
+/** Returns the limits of a lane in which one account may have all places. */
+export const lane = (places: number) => ({
+  places,
+  computing: places,
+  perKey: places,
+  reserved: 0,
+});
