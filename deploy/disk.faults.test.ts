@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { SHUTDOWN_SECONDS } from "../schemas/limits.ts";
 import { freePort } from "../scripts/free-port.ts";
+import { NATS_STOP_MS_MAX } from "../scripts/nats-server.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
 import { until } from "../scripts/testing/until.ts";
 
@@ -19,7 +20,7 @@ const MB = 1024 ** 2;
 /** Limit of each wait for a state of the instance, on a busy machine too. */
 const WAIT_MS_MAX = 120_000;
 /** What an instance may need to exit beyond its shutdown time: its nats-server ends too, on a busy machine slowly. */
-const EXIT_MS_MAX = 15_000;
+const EXIT_MS_MAX = NATS_STOP_MS_MAX + 5_000;
 
 describe("a full disk", function () {
   this.timeout(600_000);

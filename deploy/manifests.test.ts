@@ -8,6 +8,7 @@ import { expect } from "chai";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { configFromEnvironment } from "../scripts/config.ts";
+import { NATS_START_MS_MAX, NATS_STOP_MS_MAX } from "../scripts/nats-server.ts";
 import { ROLES } from "../scripts/settings.ts";
 import { composeGo } from "../scripts/testing/compose-go.ts";
 import { objectsOf, violationsOf } from "../scripts/testing/helm-chart.ts";
@@ -26,6 +27,8 @@ import {
 import { findNatsServer, REPOSITORY } from "../scripts/tools.ts";
 
 const run = promisify(execFile);
+/** The stop of the embedded bus after the drain, with 5 s for the rest of the stop. */
+const BUS_STOP_SECONDS = NATS_STOP_MS_MAX / 1_000 + 5;
 
 describe("manifests", () => {
   const platforms = { compose: composeContainers(), kubernetes: kubernetesContainers() };
@@ -212,7 +215,7 @@ describe("manifests", () => {
     expect(config).to.include({ natsUrl: undefined, publicUrl: "http://localhost:8787" });
     expect(volumes).to.deep.equal([`data:${config.dataDir}`]);
     expect(ports).to.deep.equal([`127.0.0.1:${config.port}:${config.port}`]);
-    expect(Number.parseInt(grace, 10)).to.be.above(config.shutdownSeconds + 5);
+    expect(Number.parseInt(grace, 10)).to.be.above(config.shutdownSeconds + BUS_STOP_SECONDS);
   });
 
   it("Containerfile takes each base from an argument, runs as no root, and checks its health", () => {
@@ -224,10 +227,16 @@ describe("manifests", () => {
     expect(imageCheck()).to.deep.equal(["node_modules/.bin/node", "deploy/healthy.ts"]);
   });
 
-  it("trunkline.service outlasts a drain", () => {
+  it("a server of the bus on Kubernetes has as long for its start as an embedded one", () => {
+    const probe = /startupProbe:.*?periodSeconds: (\d+)\s+failureThreshold: (\d+)/s;
+    const [, seconds, failures] = probe.exec(read("deploy/kubernetes/bus.yaml")) ?? [];
+    expect(Number(seconds) * Number(failures) * 1_000).to.be.at.least(NATS_START_MS_MAX);
+  });
+
+  it("trunkline.service outlasts a drain and the stop of the bus", () => {
     const unit = read("deploy/systemd/trunkline.service");
     const seconds = Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1]);
-    expect(seconds).to.be.above(configFromEnvironment({}).shutdownSeconds + 5);
+    expect(seconds).to.be.above(configFromEnvironment({}).shutdownSeconds + BUS_STOP_SECONDS);
   });
 
   it("the units of deploy/systemd are accepted by systemd", async function () {

@@ -32,6 +32,7 @@ import { serveAppRest } from "./apps/app-rest.ts";
 import { answerAppTokens } from "./apps/app-tokens.ts";
 import { AgentSockets } from "./apps/sockets/agent-sockets.ts";
 import type { GatewayConfig } from "./gateway-config.ts";
+import { clientAddress } from "./http/client-address.ts";
 import { listen } from "./http/listen.ts";
 import type { RequestTraces } from "./http/middleware/record-request.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
@@ -163,13 +164,7 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
   const leaveTokens =
     context.apps &&
     answerAppTokens({ tokens: new TokenFinder(parts), answerOn: context.apps.answerOn, logger });
-  const agentSockets =
-    context.apps &&
-    new AgentSockets({
-      ...context,
-      ...context.apps,
-      addresses: addressesOf(parts, context.apps),
-    });
+  const agentSockets = agentSocketsOf(parts, app);
   const socketRoutes = socketRoutesOf(context, app, agentSockets);
   const sockets = socketRouter(socketRoutes, { logger });
   let stopping = false;
@@ -210,6 +205,17 @@ export async function startGateway(context: GatewayContext): Promise<RunningGate
     await appRest?.close();
     clearTimeout(late);
   }
+}
+
+function agentSocketsOf(parts: GatewayParts, app: Express): AgentSockets | undefined {
+  const { apps } = parts;
+  if (!apps) return undefined;
+  return new AgentSockets({
+    ...parts,
+    ...apps,
+    addresses: addressesOf(parts, apps),
+    clientOf: (request) => clientAddress(app, request),
+  });
 }
 
 function socketRoutesOf(

@@ -14,7 +14,7 @@ import { BUS_USERS } from "./bus-users/users.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import { freePort } from "./free-port.ts";
 import type { Logger } from "./logger.ts";
-import { NatsServer, newNatsPassword } from "./nats-server.ts";
+import { NATS_STOP_MS_MAX, NatsServer, newNatsPassword } from "./nats-server.ts";
 import { processCommand } from "./process-command.ts";
 import { REPOSITORY } from "./tools.ts";
 
@@ -30,8 +30,6 @@ const RESTART_MS = 100;
 const RESTART_MS_MAX = 5_000;
 /** A server that ran longer than this was healthy, so after its crash the pauses begin at the shortest again. */
 const WELL_MS = 30_000;
-/** Timeout for a leftover server to exit after its signal. */
-const LEFTOVER_MS_MAX = 10_000;
 const LEFTOVER_POLL_MS = 20;
 /**
  * Log lines of nats-server after a failed write. The server then refuses messages for the stream of this write, or
@@ -54,11 +52,11 @@ export class EmbeddedNats {
 
   /**
    * Starts the server with its former passwords, and on its former port if that is free. The caller must have locked
-   * the data folder.
+   * the data folder. If the signal aborts, ends the server and rejects.
    */
   static async start(
     dataDir: string,
-    { logger, disk }: { logger: Logger; disk: DiskRoom },
+    { logger, disk, signal }: { logger: Logger; disk: DiskRoom; signal?: AbortSignal },
   ): Promise<EmbeddedNats> {
     // The real path identifies a leftover server, even if this start names the folder by another path.
     const folder = await realpath(dataDir);
@@ -89,8 +87,14 @@ export class EmbeddedNats {
         logLine(logger, line);
         if (WRITE_FAILED.test(line)) write.hasFailed = true;
       },
+      onSlowStart(seconds) {
+        logger.info({ seconds }, "nats-server is not ready yet: it recovers its store");
+      },
     });
-    await server.start();
+    // The signal is sent before the first wait, so it also reaches the server if this process exits at once.
+    const abandon = () => void server.stop();
+    process.once("exit", abandon);
+    await server.start(signal && { signal }).finally(() => process.removeListener("exit", abandon));
     await writeUrl(urlFile, server.url);
     await writeUrl(systemUrlFile, server.systemUrl);
     const access = await nkeyAccess({ url: server.url }, join(folder, BUS_FOLDER), BUS_USERS);
@@ -167,10 +171,12 @@ export class EmbeddedNats {
       await Promise.race([wait(pauseMs, undefined, { ref: false }), stopped]);
       if (signal.aborted) return;
       pauseMs = Math.min(2 * pauseMs, RESTART_MS_MAX);
-      await this.#server.start().then(
-        () => this.#logger.info({ pid: this.#server.pid }, "nats-server runs again"),
-        (error) => this.#logger.error({ err: error }, "nats-server did not start"),
-      );
+      try {
+        await this.#server.start({ signal });
+        this.#logger.info({ pid: this.#server.pid }, "nats-server runs again");
+      } catch (error) {
+        if (!signal.aborted) this.#logger.error({ err: error }, "nats-server did not start");
+      }
     }
   }
 }
@@ -215,7 +221,7 @@ async function endLeftover(pidFile: string, logger: Logger): Promise<void> {
   // Another program may have this process id now. Our server has the path of the pid file in its command line.
   if (!(pid > 0) || !processCommand(pid).includes(pidFile)) return;
   logger.warn({ pid }, "ending the nats-server of an instance that was killed");
-  const deadline = performance.now() + LEFTOVER_MS_MAX;
+  const deadline = performance.now() + NATS_STOP_MS_MAX;
   signalTo(pid, "SIGCONT");
   signalTo(pid, "SIGTERM");
   while (processCommand(pid).includes(pidFile)) {

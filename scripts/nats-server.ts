@@ -3,12 +3,20 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { type Clock, OVER, systemClock } from "../actors/runtime/lib/clock.ts";
 import { findNatsServer } from "./tools.ts";
 
-/** Timeout of a start. nats-server recovers its store before it listens, and this takes long for a large store. */
-const START_MS_MAX = 60_000;
+/**
+ * Timeout of a start. nats-server recovers its store before it listens. After a crash it reads all messages, which can
+ * take many minutes. A server that is killed meanwhile begins again from zero.
+ */
+export const NATS_START_MS_MAX = 3_600_000;
+/** A start that takes longer than this is reported, and again after pauses that double up to the second value. */
+const SLOW_START_MS = 10_000;
+const SLOW_START_MS_MAX = 300_000;
+/** Time for a graceful exit. A server that is killed before its exit must recover its whole store at the next start. */
+export const NATS_STOP_MS_MAX = 30_000;
 /** Number of last log lines to keep: they explain the exit of the server better than its exit code. */
 const LINES_KEPT = 5;
 
@@ -30,6 +38,9 @@ export interface NatsServerOptions {
   /** True to start the server in its own session, so that a Ctrl-C in the terminal does not reach it. */
   detached?: boolean;
   onLine?: (line: string) => void;
+  /** Called now and then during a start that takes long, with the seconds since its begin. */
+  onSlowStart?: (seconds: number) => void;
+  clock?: Clock;
 }
 
 /** Passwords of the user `trunkline`, who owns all streams, and of `system`, who watches the server. */
@@ -37,6 +48,8 @@ interface NatsPasswords {
   trunkline: string;
   system: string;
 }
+
+const STOPPED = "Cannot start nats-server: this process stops";
 
 /**
  * Generates a password that begins with a letter. nats-server parses values as configuration text, where a digit
@@ -49,9 +62,11 @@ export class NatsServer {
   #child: ChildProcess | undefined;
   #exited: Promise<string> = Promise.resolve("it was never started");
   #port: number;
+  readonly #clock: Clock;
 
   constructor(options: NatsServerOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? systemClock;
     this.#port = options.port;
   }
 
@@ -85,14 +100,47 @@ export class NatsServer {
     return this.#exited;
   }
 
-  /** Starts the process. Resolves when the server accepts connections. */
-  async start(): Promise<void> {
+  /**
+   * Starts the process. Resolves when the server accepts connections. If the signal aborts, ends the process and
+   * rejects.
+   */
+  async start({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
     if (this.#child !== undefined) throw new Error("Cannot start nats-server: it runs already");
+    if (signal?.aborted) throw new Error(STOPPED);
+    const child = this.#spawn();
+    this.#child = child;
+    const lines: string[] = [];
+    this.#exited = this.#untilExit(child, lines);
+    const over = new AbortController();
+    const stopped = Promise.withResolvers<void>();
+    const stop = () => stopped.resolve();
+    signal?.addEventListener("abort", stop);
+    try {
+      const failure = await Promise.race([
+        this.#untilReady(child, lines),
+        this.#exited,
+        this.#untilLate(over.signal),
+        stopped.promise.then(() => STOPPED),
+      ]);
+      if (failure === undefined) return;
+      if (failure === STOPPED) {
+        await Promise.race([this.stop(), this.#clock.wait(NATS_STOP_MS_MAX)]);
+        throw new Error(STOPPED);
+      }
+      await this.kill();
+      throw new Error(`Cannot start nats-server: ${failure}`);
+    } finally {
+      over.abort(OVER);
+      signal?.removeEventListener("abort", stop);
+    }
+  }
+
+  #spawn() {
     const { config, name, storeDir, passwords } = this.#options;
     const { parameters = [], environment = {}, detached } = this.#options;
-    const child = spawn(findNatsServer(), ["-c", config, ...parameters], {
+    return spawn(findNatsServer(), ["-c", config, ...parameters], {
       detached: detached ?? false,
-      stdio: ["ignore", "ignore", "pipe"],
+      stdio: ["ignore", "ignore", "pipe"] as const,
       // The server parses a variable's value as configuration text, so a path with a blank needs quotes.
       env: {
         ...process.env,
@@ -104,16 +152,6 @@ export class NatsServer {
         TRUNKLINE_NATS_SYSTEM_PASSWORD: passwords.system,
       },
     });
-    this.#child = child;
-    const lines: string[] = [];
-    this.#exited = this.#untilExit(child, lines);
-    const ready = this.#untilReady(child, lines);
-    const deadline = AbortSignal.timeout(START_MS_MAX);
-    const late = once(deadline, "abort").then(() => `it was not ready after ${START_MS_MAX} ms`);
-    const failure = await Promise.race([ready, this.#exited, late]);
-    if (failure === undefined) return;
-    await this.kill();
-    throw new Error(`Cannot start nats-server: ${failure}`);
   }
 
   /** Ends the server with SIGTERM and waits for its exit. Acknowledged data is on disk in any case. */
@@ -152,6 +190,20 @@ export class NatsServer {
     });
     this.#child = undefined;
     return [reason, ...lines.filter((line) => /\[(FTL|ERR)\]|^nats-server:/.test(line))].join(": ");
+  }
+
+  /** Reports a start that takes long. Resolves when it takes too long, or when the signal aborts. */
+  async #untilLate(signal: AbortSignal): Promise<string> {
+    let pauseMs = SLOW_START_MS;
+    for (let passedMs = 0; passedMs < NATS_START_MS_MAX && !signal.aborted; ) {
+      const ms = Math.min(pauseMs, NATS_START_MS_MAX - passedMs);
+      await this.#clock.wait(ms, signal);
+      if (signal.aborted) break;
+      passedMs += ms;
+      pauseMs = Math.min(2 * pauseMs, SLOW_START_MS_MAX);
+      this.#options.onSlowStart?.(passedMs / 1_000);
+    }
+    return `it was not ready after ${NATS_START_MS_MAX} ms`;
   }
 
   /** Reads the log until the process ends. Resolves when a line says that the server is ready. */

@@ -12,13 +12,11 @@ import { DiskRoom } from "./disk-room.ts";
 import { EmbeddedNats } from "./embedded-nats.ts";
 import { checkListening } from "./listening-check.ts";
 import { createLogger, type Logger } from "./logger.ts";
+import { NATS_STOP_MS_MAX } from "./nats-server.ts";
 import type { Role } from "./settings.ts";
 import { StopSignal } from "./stop-signal.ts";
 import { startTracing } from "./tracing.ts";
 import { needlessSettings, unknownSettings } from "./unknown-settings.ts";
-
-/** Timeout for the stop of the bus after the drain. */
-const BUS_STOP_MS_MAX = 3_000;
 
 const LISTENING: readonly RoleStart["role"][] = ["gateway", "health"];
 
@@ -104,7 +102,8 @@ async function run(options: ProgramOptions): Promise<number> {
   }
   signal.addEventListener("abort", logStopping, { once: true });
   const tracing = config.otlpEndpoint && (await startTracing(config.otlpEndpoint));
-  await using bus = await startBus(config, logger);
+  await using bus = await startBus(config, logger, signal);
+  if (!bus) return 0;
   const running: RunningRole[] = [];
   const { access, disk } = bus;
   const context = { config, logger, access, disk, signal };
@@ -133,7 +132,12 @@ interface ProgramBus extends AsyncDisposable {
   disk: DiskRoom | undefined;
 }
 
-async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
+/** Resolves with undefined if the signal aborts before the bus runs. */
+async function startBus(
+  config: Config,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<ProgramBus | undefined> {
   makeDataDir(config.dataDir);
   if (config.natsUrl !== undefined) {
     const access = await outsideAccess(config, config.natsUrl, config.roles);
@@ -141,19 +145,28 @@ async function startBus(config: Config, logger: Logger): Promise<ProgramBus> {
   }
   const lock = lockDataDir(config.dataDir);
   const disk = await DiskRoom.start(config.dataDir, logger);
-  const server = await EmbeddedNats.start(config.dataDir, { logger, disk });
+  const close = async () => {
+    await disk.stop();
+    lock.release();
+    logger.info({}, "stopped");
+  };
+  const server = await EmbeddedNats.start(config.dataDir, { logger, disk, signal }).catch(
+    async (error: unknown) => {
+      if (!signal.aborted) throw error;
+      await close();
+    },
+  );
+  if (!server) return undefined;
   const abandon = () => server.abandon();
   process.once("exit", abandon);
   return {
     access: server.access,
     disk,
     async [Symbol.asyncDispose]() {
-      if (!(await within(BUS_STOP_MS_MAX, server.stop())))
+      if (!(await within(NATS_STOP_MS_MAX, server.stop())))
         logger.error({}, "nats-server did not end");
-      await disk.stop();
       process.removeListener("exit", abandon);
-      lock.release();
-      logger.info({}, "stopped");
+      await close();
     },
   };
 }

@@ -171,6 +171,8 @@ export const APP_REQUEST_MS_MAX = AGENT_TURN_MS_MAX + APP_START_MS_MAX + 5_000;
 
 /** Limit of the body of an event. GitHub's own limit is 25 MB; those of the other providers are 5 MiB or less. */
 export const WEBHOOK_BODY_BYTES_MAX = 5 * 1024 * 1024;
+/** Limit of the fields of an event that is a form. Events of Twilio and Slack have fewer than a hundred. */
+export const FORM_FIELDS_MAX = 1_000;
 /**
  * Limit of the bytes of event bodies above SMALL_BODY_BYTES_MAX that one gateway holds: about fifty of the largest.
  * The share of one app is twelve.

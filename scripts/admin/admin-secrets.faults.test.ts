@@ -129,20 +129,43 @@ describe("admin secrets", function () {
     expect((await run([], both)).at(2)).to.equal(`${oldId} 0 1 still needed`);
   });
 
-  it("names the key that is missing to seal a secret anew", async () => {
-    const [old, recent] = [newSecretKey(), newSecretKey()];
+  it("seals all other secrets anew when no key opens one, and names that secret", async () => {
+    const [lost, old, recent] = [newSecretKey(), newSecretKey(), newSecretKey()];
     await using world = await startWorld({ definitions: [appActor], tasks: TASKS });
     await world.host();
-    const sealedFor = { accountId: ACCOUNT, app: "hooks", name: "ONE" };
-    const sealed = new SecretBox([old]).seal("value", sealedFor);
-    await world.client.call(app, KEY, "putSecret", { name: "ONE", sealed });
-    const end = await until("it is stored", async () => {
-      const ended = await runCommand(process.execPath, [MAIN, "admin", "secrets", "reseal"], {
+    for (const [name, key] of [
+      ["AFTER", old],
+      ["BEFORE", old],
+      ["LOST", lost],
+    ] as const) {
+      const sealed = new SecretBox([key]).seal("v", { accountId: ACCOUNT, app: "hooks", name });
+      await world.client.call(app, KEY, "putSecret", { name, sealed });
+    }
+    const run = async (...parameters: string[]) => {
+      const ended = await runCommand(process.execPath, [MAIN, "admin", "secrets", ...parameters], {
         TRUNKLINE_NATS_URL: world.url,
-        TRUNKLINE_SECRETS_KEY: recent,
+        TRUNKLINE_SECRETS_KEY: `${recent},${old}`,
       });
-      return ended.code === 0 ? undefined : ended;
-    });
-    expect(end.stderr).to.include("Cannot open secret ONE of app hooks").and.not.include(old);
+      return { ...ended, lines: ended.stdout.trim().replaceAll(/ {2,}/g, " ").split("\n") };
+    };
+    const [recentId, oldId] = new SecretBox([recent, old]).keyIds;
+    const [lostId] = new SecretBox([lost]).keyIds;
+    await until(
+      "all are counted",
+      async () => (await run()).lines.at(2) === `${oldId} 2 0 still needed`,
+    );
+    const { code, lines, stderr } = await run("reseal");
+    expect(code).to.equal(1);
+    expect(lines.at(0)).to.equal("2 of 3 secrets sealed anew");
+    expect(lines.at(-1)).to.equal(`${lostId} 1 0 missing: add it to TRUNKLINE_SECRETS_KEY`);
+    const [first, second = "", ...others] = stderr.trimEnd().split("\n");
+    expect(first).to.equal("Cannot seal all secrets anew: no key opens 1 of them");
+    expect(second).to.include(`account ${ACCOUNT}: Cannot open secret LOST of app hooks`);
+    expect(second).to.include(String(lostId)).and.not.include(lost);
+    expect(others).to.deep.equal([]);
+    await until(
+      "the others are stored",
+      async () => (await run()).lines.at(1) === `${recentId} 2 0 seals`,
+    );
   });
 });

@@ -4,7 +4,11 @@
  */
 import { z } from "zod";
 import { openSecretBox } from "../../actors/apps/lib/app-secrets/open-secret-box.ts";
-import { keyIdOf, type SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
+import {
+  keyIdOf,
+  type SecretBox,
+  SecretKeyError,
+} from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
@@ -64,30 +68,48 @@ export async function adminSecrets(
   }
   const box = await openSecretBox(configFromEnvironment(environment));
   await withBus(environment, async (bus) => {
-    if (verb === "reseal") console.log(await reseal(bus, box));
+    const resealed = verb === "reseal" ? await reseal(bus, box) : undefined;
+    if (resealed) console.log(`${resealed.changed} of ${resealed.outdated} secrets sealed anew\n`);
     console.log(report(await readSecrets(bus), box));
+    const faults = resealed?.faults ?? [];
+    if (faults.length > 0) {
+      const text = `Cannot seal all secrets anew: no key opens ${faults.length} of them`;
+      throw new Error([text, ...faults].join("\n"));
+    }
   });
 }
 
-/** Reseals the secrets that an older key sealed, and returns a line that describes the result. */
-async function reseal(bus: Bus, box: SecretBox): Promise<string> {
+interface Resealed {
+  outdated: number;
+  changed: number;
+  /** One line for each secret that no key opens. */
+  faults: string[];
+}
+
+/** Reseals the secrets that an older key sealed. Skips a secret that no key opens, so that all others are resealed. */
+async function reseal(bus: Bus, box: SecretBox): Promise<Resealed> {
   const actors = new BusActorClient(bus, systemClock);
   const { ofApps } = await readSecrets(bus);
   const outdated = ofApps.filter(({ sealed }) => box.isOutdated(sealed));
+  const faults: string[] = [];
   let changed = 0;
   for (const { of, name, sealed } of outdated) {
     const sealedFor = { ...readAppKey(of), name };
-    const to = box.seal(box.open(sealed, sealedFor), sealedFor);
     try {
+      const to = box.seal(box.open(sealed, sealedFor), sealedFor);
       await actors.call(app, of, "resealSecret", { name, from: sealed, to });
       changed += 1;
     } catch (error) {
+      if (error instanceof SecretKeyError) {
+        faults.push(`account ${sealedFor.accountId}: ${error.message}`);
+        continue;
+      }
       // Conflict: the secret was set or deleted meanwhile. The report below shows whether an older key is still in
       // use.
       if (!(error instanceof ActorError) || error.code !== "conflict") throw error;
     }
   }
-  return `${changed} of ${outdated.length} secrets sealed anew\n`;
+  return { outdated: outdated.length, changed, faults };
 }
 
 function report({ ofApps, ofOthers }: StoredSecrets, box: SecretBox): string {

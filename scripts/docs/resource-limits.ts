@@ -59,6 +59,7 @@ import {
   APPS_MAX,
   EVENT_IDS_KEPT_MS,
   EVENTS_WAITING_MAX,
+  FORM_FIELDS_MAX,
   OUTGOING_AGE_MS_MAX,
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
@@ -316,6 +317,7 @@ export const WEBHOOKS: readonly LimitRow[] = [
     `${bytes(WEBHOOK_BODY_BYTES_MAX)}; ${count(EVENTS_WAITING_MAX)}`,
     "413; 503 with Retry-After",
   ],
+  ["fields of a webhook that is a form", count(FORM_FIELDS_MAX), "400"],
   [
     "time for which an event's id is remembered",
     `${time(EVENT_IDS_KEPT_MS)}`,

@@ -152,10 +152,10 @@ export class TestNatsServer extends NatsServer {
     this.#folder = folder;
   }
 
-  override async start(): Promise<void> {
+  override async start(options: { signal?: AbortSignal } = {}): Promise<void> {
     process.removeListener("exit", this.#abandon);
     process.once("exit", this.#abandon);
-    await super.start();
+    await super.start(options);
   }
 
   /** Returns the server's URL with another port, the port of a proxy. */

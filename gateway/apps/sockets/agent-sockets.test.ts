@@ -4,17 +4,20 @@ import type { Duplex } from "node:stream";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
+import express from "express";
 import { pino } from "pino";
 import { WebSocket } from "ws";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../../actors/runtime/kinds/define-actor.ts";
 import { agent, appEntry } from "../../../schemas/apps/agent.ts";
+import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
 import { SOCKETS_UNREAD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { listen } from "../../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { clientAddress } from "../../http/client-address.ts";
 import { socketRouter } from "../../http/socket-router.ts";
 import { SOCKET_BATCHES_MAX } from "./agent-socket.ts";
 import { AgentSockets, SOCKET_CHECKS_MAX } from "./agent-sockets.ts";
@@ -33,21 +36,33 @@ interface ReceivedMessage {
   frames: number;
 }
 
+interface WorldOptions {
+  socketsMax?: number;
+  unreadBytesMax?: number;
+  trustProxy?: string;
+}
+
 /** Starts the sockets of a gateway, an app that accepts every socket, and an agent that the test controls. */
-async function world({ socketsMax = 1_000, unreadBytesMax = SOCKETS_UNREAD_BYTES_MAX } = {}) {
+async function world({
+  socketsMax = 1_000,
+  unreadBytesMax = SOCKETS_UNREAD_BYTES_MAX,
+  trustProxy,
+}: WorldOptions = {}) {
   const told: ReceivedMessage[] = [];
   const asked: string[] = [];
   /** The opening requests of sockets, as long as anything references them. */
   const begun: WeakRef<object>[] = [];
+  /** The clients' addresses as the app sees them. */
+  const clients: (string | undefined)[] = [];
   const gave = { up: new Set<number>() };
   const at: Record<string, () => Promise<void>> = {};
   const entry = {
     ...{ contract: appEntry, state: z.object({}), initial: {}, durable: true },
     handlers: {
-      upgrade: (state: object, request: { url: string }) => ({
-        state,
-        reply: { accept: { className: "Room", name: "one" }, request },
-      }),
+      upgrade(state: object, request: AppRequest) {
+        clients.push(new Map(request.headers).get("x-forwarded-for"));
+        return { state, reply: { accept: { className: "Room", name: "one" }, request } };
+      },
     },
   } as unknown as AnyActorDefinition;
   interface Said {
@@ -75,6 +90,8 @@ async function world({ socketsMax = 1_000, unreadBytesMax = SOCKETS_UNREAD_BYTES
     return actors.call(contract, key, message, ...rest);
   };
   const returned: (() => void)[] = [];
+  const application = express();
+  if (trustProxy) application.set("trust proxy", trustProxy);
   const sockets = new AgentSockets({
     actors: { ...actors, call: call as ActorClient["call"] },
     answerOn: () => () => {},
@@ -83,6 +100,7 @@ async function world({ socketsMax = 1_000, unreadBytesMax = SOCKETS_UNREAD_BYTES
       return () => {};
     },
     addresses: { publicUrl: "http://127.0.0.1", appsDomain: "apps.localhost" },
+    clientOf: (request) => clientAddress(application, request),
     logger: pino({ level: "silent" }),
     pingMs: PING_MS,
     unreadBytesMax,
@@ -96,7 +114,7 @@ async function world({ socketsMax = 1_000, unreadBytesMax = SOCKETS_UNREAD_BYTES
   const urlOf = (account: string) =>
     `ws://${server.address}:${server.port}/apps/${account}/hooks/agents/room/one`;
   return {
-    ...{ told, gave, at, asked, begun, urlOf },
+    ...{ told, gave, at, asked, begun, clients, urlOf },
     /** Resolves when this gateway knows that its sockets are closed. */
     ended: () => router.close(),
     close: () => sockets.close(),
@@ -104,8 +122,8 @@ async function world({ socketsMax = 1_000, unreadBytesMax = SOCKETS_UNREAD_BYTES
       for (const listener of returned) listener();
     },
     /** `pongs`: whether the client answers pings. Ordinary clients always do. */
-    async open({ pongs = true, account = ACCOUNT } = {}) {
-      const socket = new WebSocket(urlOf(account), { autoPong: pongs });
+    async open({ pongs = true, account = ACCOUNT, headers = {} } = {}) {
+      const socket = new WebSocket(urlOf(account), { autoPong: pongs, headers });
       let pings = 0;
       let ended = 0;
       socket.on("ping", () => {
@@ -236,6 +254,19 @@ describe("AgentSockets", function () {
       [1011, "The agent's app does not start"],
       [1011, "The agent does not answer"],
     ]);
+  });
+
+  it("passes on the client's address that a trusted proxy reports, and that of no other", async () => {
+    const headers = { "X-Forwarded-For": "203.0.113.9, 198.51.100.7" };
+    const seenWith = async (trustProxy?: string) => {
+      await using w = await world(trustProxy === undefined ? {} : { trustProxy });
+      await w.open({ headers });
+      return w.clients;
+    };
+    expect(await seenWith()).to.deep.equal(["127.0.0.1"]);
+    expect(await seenWith("192.0.2.0/24")).to.deep.equal(["127.0.0.1"]);
+    expect(await seenWith("loopback")).to.deep.equal(["198.51.100.7"]);
+    expect(await seenWith("loopback,198.51.100.7")).to.deep.equal(["203.0.113.9"]);
   });
 
   it("delivers a client's frames beside slow batches, up to SOCKET_BATCHES_MAX of them", async () => {

@@ -43,6 +43,8 @@ interface AgentSocketsParts {
   /** Calls `listener` when the bus is connected again after an outage. Returns a function that unsubscribes. */
   onReconnect(listener: () => void): () => void;
   addresses: AppAddresses;
+  /** Returns the address of the client, which trusted proxies report. */
+  clientOf(request: IncomingMessage): string | undefined;
   logger: Logger;
   /** Defaults to SOCKET_PING_MS. */
   pingMs?: number;
@@ -97,7 +99,7 @@ export class AgentSockets implements SocketRoute {
     pathOf(path);
     const { accountId } = of;
     countFor(accountId);
-    const client = request.socket.remoteAddress;
+    const client = this.#parts.clientOf(request);
     const upgrade: AppRequest = {
       method: "GET",
       url: seenOriginOf(this.#parts.addresses, asked) + path,

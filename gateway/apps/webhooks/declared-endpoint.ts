@@ -24,7 +24,7 @@ import { entityOf, eventIdOf, eventTypeOf, handshakeAnswer, type Missing } from 
 import { HeavyInboxes } from "./heavy-inboxes.ts";
 import { eventBudget, readEventBody } from "./read-event-body.ts";
 import { hmacScheme, SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
-import { readFields, type SignedEvent } from "./signed-event.ts";
+import { type SignedEvent, signedEvent } from "./signed-event.ts";
 import { storedHeaders } from "./stored-headers.ts";
 import { missingHeader, signatureFault, signatureHeader } from "./verify-signature.ts";
 
@@ -120,7 +120,8 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
     owners: [accountId, appKey(accountId, app)],
     bytesMax: WEBHOOK_BODY_BYTES_MAX,
   });
-  const event = eventOf(request, body.bytes);
+  const headers = firstHeaders(request.headers);
+  const event = signedEvent({ body: body.bytes, headers, url: request.calledUrl });
   verify(asked, secrets, { event, now: parts.now() });
   const handshake = handshakeAnswer(endpoint.provider, event);
   if (handshake) {
@@ -269,12 +270,6 @@ function schemeOf({ provider, hmac }: WebhookEndpoint): SignatureScheme {
   if (hmac) return hmacScheme(hmac);
   if (provider === "hmac") throw new Error("Cannot verify event: its scheme is not described");
   return SIGNATURE_SCHEMES[provider];
-}
-
-function eventOf(request: IncomingWebhook["request"], body: Buffer): SignedEvent {
-  const headers = firstHeaders(request.headers);
-  const fields = readFields(body, headers.get("content-type") ?? "");
-  return { body, headers, url: request.calledUrl, fields };
 }
 
 /** Returns the first value of each header. */

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { readAgentKey } from "../../../schemas/apps/app-names.ts";
-import { WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
+import { FORM_FIELDS_MAX, WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { JSON_DEPTH_MAX } from "../../../schemas/limits.ts";
 import { type WebhookServer, webhookServer } from "./testing/webhook-server.ts";
 
@@ -28,6 +28,7 @@ const WEBHOOKS = [
     hmac: { header: "X-Sig", timestamp_header: "X-Time" },
   },
   { ...common, path: "/slack", provider: "slack", entity: { body: "/team_id" } },
+  { ...common, path: "/twilio", provider: "twilio", entity: { body: "/From" } },
 ];
 
 const hex = (text: string | Buffer) => createHmac("sha256", SECRET).update(text).digest("hex");
@@ -52,6 +53,19 @@ describe("a declared endpoint against a sender with its secret and bad intention
   const names = async () => {
     await server.actors.settled();
     return server.delivered.map(({ key }) => readAgentKey(key)?.name);
+  };
+  /** Returns the shortest duration of three equal requests. */
+  const fastest = async (
+    body: string,
+    { expected, headers = {} }: { expected: number; headers?: Record<string, string> },
+  ) => {
+    const durations: number[] = [];
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const begun = performance.now();
+      expect((await post("/body", body, headers)).status).to.equal(expected);
+      durations.push(performance.now() - begun);
+    }
+    return Math.min(...durations);
   };
   const named = (json: string, id = "1") => `{"id":${id},"of":{"name":${json}}}`;
 
@@ -183,6 +197,54 @@ describe("a declared endpoint against a sender with its secret and bad intention
     const headers = { "Content-Encoding": "gzip", "X-Entity": "packed" };
     expect((await post("/header", packed, headers)).status).to.equal(202);
     expect(await names()).to.deep.equal(["packed"]);
+  });
+
+  it("refuses a form of many names without a valid signature as fast as any other body", async () => {
+    const unsigned = async (body: string, type: string) => {
+      const headers = { "Content-Type": type, "X-Twilio-Signature": "x" };
+      const begun = performance.now();
+      const { status } = await post("/twilio", body, headers);
+      return { status, ms: performance.now() - begun };
+    };
+    const FORM = "application/x-www-form-urlencoded";
+    const ofNames = (count: number) =>
+      Array.from({ length: count }, (_, index) => index.toString(36).padStart(4, "0")).join("&");
+    // The smaller form comes first: if it is not refused, the larger one would block the thread for hours.
+    expect((await unsigned(ofNames(FORM_FIELDS_MAX), FORM)).status).to.equal(401);
+    expect((await unsigned(ofNames(FORM_FIELDS_MAX + 1), FORM)).status).to.equal(400);
+    const largest = ofNames(WEBHOOK_BODY_BYTES_MAX / 5);
+    const reference = await unsigned(largest, "text/plain");
+    expect(reference.status).to.equal(401);
+    const hostile = await unsigned(largest, FORM);
+    expect(hostile.status).to.equal(400);
+    expect(hostile.ms).to.be.below(20 * reference.ms);
+  });
+
+  it("parses a body only after its signature was found valid", async () => {
+    // A long number makes the gateway parse the body by the slowest way that it has.
+    const largest = `[${"1,".repeat(WEBHOOK_BODY_BYTES_MAX / 2 - 20)}12345678901234567890]`;
+    const unsigned = { expected: 401, headers: { "X-Sig": "00" } };
+    const reference = await fastest("x".repeat(largest.length), unsigned);
+    expect(await fastest(largest, unsigned)).to.be.below(4 * reference);
+  });
+
+  it("parses a body with a long number about as fast as one without", async () => {
+    const items = "1,".repeat(WEBHOOK_BODY_BYTES_MAX / 2 - 20);
+    const reference = await fastest(`[${items}1]`, { expected: 400 });
+    const long = await fastest(`[${items}12345678901234567890]`, { expected: 400 });
+    expect(long).to.be.below(8 * reference);
+  });
+
+  it("takes ids of long numbers beside strings and fractions as they are written", async () => {
+    const id = "-12345678901234567890";
+    const body = (other: string) =>
+      `{"text":"\\"${id}","of":{"name":"x"},"n":[${other}],"id":${id}}`;
+    const numbers = ["1.12345678901234567890", "1e-1234567890123456", "0", "1234567890123456"];
+    expect((await post("/body", body(numbers.join(",")))).status).to.equal(202);
+    const again = await post("/body", body("2"));
+    expect(await again.json()).to.deep.include({ result: { id: "1", is_new: false } });
+    await post("/body", body("3").replaceAll(id, "-12345678901234567891"));
+    expect(await names()).to.deep.equal(["x", "x"]);
   });
 
   it("answers a sender of endless pieces that the body is too large", async () => {

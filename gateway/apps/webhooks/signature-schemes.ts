@@ -185,11 +185,21 @@ function twilioTexts({ url, body, headers }: SignedEvent): string[][] | undefine
     return found === hash.toLowerCase() ? withAndWithoutPort(url).map((one) => [one]) : undefined;
   }
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers.get("content-type") ?? "");
-  const form = isForm ? formOf(body) : new URLSearchParams();
-  const fields = [...new Set(form.keys())]
-    .sort()
-    .flatMap((name) => [...new Set(form.getAll(name))].sort().map((value) => name + value));
+  const fields = isForm ? sortedFields(formOf(body)) : [];
   return withAndWithoutPort(url).map((one) => [one, ...fields]);
+}
+
+/** Returns each name followed by one of its values, in order and without repetitions. */
+function sortedFields(form: URLSearchParams): string[] {
+  // The form is read one time: `form.getAll(name)` for each name would read the whole form as often as it has names.
+  const valuesByName = new Map<string, Set<string>>();
+  for (const [name, value] of form) {
+    const values = valuesByName.get(name) ?? new Set();
+    valuesByName.set(name, values.add(value));
+  }
+  return [...valuesByName.keys()]
+    .sort()
+    .flatMap((name) => [...(valuesByName.get(name) ?? [])].sort().map((value) => name + value));
 }
 
 /**

@@ -2,6 +2,8 @@
  * A webhook's request while its signature is checked: its unchanged bytes, and the fields that can be parsed from
  * them.
  */
+import { FORM_FIELDS_MAX } from "../../../schemas/apps/limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { JSON_DEPTH_MAX } from "../../../schemas/limits.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
 
@@ -12,8 +14,27 @@ export interface SignedEvent {
   headers: ReadonlyMap<string, string>;
   /** The URL that the sender called, because Twilio signs it. */
   url: string;
-  /** The body as parsed JSON, or as the fields of a form; undefined if it is neither. */
-  fields: unknown;
+  /**
+   * The body as parsed JSON, or as the fields of a form; undefined if it is neither. Parsed at the first use, because
+   * parsing a large body blocks the thread, and anybody can send an event with a wrong signature.
+   */
+  readonly fields: unknown;
+}
+
+/** Creates the event of a request, whose fields are not parsed yet. */
+export function signedEvent({
+  body,
+  headers,
+  url,
+}: Pick<SignedEvent, "body" | "headers" | "url">): SignedEvent {
+  let parsed: { fields: unknown } | undefined;
+  return {
+    ...{ body, headers, url },
+    get fields() {
+      parsed ??= { fields: readFields(body, headers.get("content-type") ?? "") };
+      return parsed.fields;
+    },
+  };
 }
 
 /** Returns the value that a JSON pointer refers to (RFC 6901, section 4), if any. */
@@ -35,7 +56,7 @@ export function textAt(value: unknown, pointer: string): string | undefined {
 }
 
 /** Parses the fields of a body. GitHub and Slack can send their JSON in the field `payload` of a form. */
-export function readFields(body: Buffer, contentType: string): unknown {
+function readFields(body: Buffer, contentType: string): unknown {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType)) return readJson(body.toString());
   const form = formOf(body);
   const payload = form.get("payload");
@@ -43,22 +64,38 @@ export function readFields(body: Buffer, contentType: string): unknown {
   return inner ?? Object.fromEntries(form);
 }
 
-export const formOf = (body: Buffer) => new URLSearchParams(body.toString());
+/** Parses a form. Refuses a form with too many fields before it parses them. */
+export function formOf(body: Buffer): URLSearchParams {
+  let fields = 1;
+  for (let at = body.indexOf("&"); at !== -1; at = body.indexOf("&", at + 1)) {
+    fields += 1;
+    if (fields > FORM_FIELDS_MAX) {
+      const text = `Cannot accept event: expected a form of at most ${FORM_FIELDS_MAX} fields`;
+      throw new ActorError("invalid_request", text);
+    }
+  }
+  return new URLSearchParams(body.toString());
+}
 
 function readJson(text: string): unknown {
   // Nothing is thrown for JSON that is nested too deeply: the code that needs a field reports that it is missing.
   if (isTooDeep(text)) return undefined;
-  return LONG_NUMBER.test(text) ? parseJson(text, asWritten) : parseJson(text);
+  const parsed = parseJson(text);
+  // The text with quotes is parsed too. A function that revives each value takes up to thirty times as long.
+  const isExact = parsed === undefined || !LONG_NUMBER.test(text);
+  return isExact ? parsed : parseJson(text.replaceAll(STRING_OR_LONG_INTEGER, asWritten));
 }
 
 const LONG_NUMBER = /\d{16}/;
+/** Only for valid JSON. Matches strings as a whole, so that it finds no number in them. */
+const STRING_OR_LONG_INTEGER = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\d.eE+-])-?[1-9]\d{15,}(?![\d.eE])/g;
 
 /**
- * Keeps integers past 2^53 as text. As numbers, different ids of 64 bits would become equal, and their events would
- * count as repeated.
+ * Quotes integers past 2^53. As numbers, different ids of 64 bits would become equal, and their events would count as
+ * repeated.
  */
-const asWritten = (_name: string, value: unknown, context?: { source?: string }) =>
-  Number.isInteger(value) && !Number.isSafeInteger(value) ? context?.source : value;
+const asWritten = (token: string) =>
+  token.startsWith('"') || Number.isSafeInteger(Number(token)) ? token : `"${token}"`;
 
 /**
  * Returns whether JSON is nested too deeply. Brackets in strings count too, so valid JSON could be refused, but no

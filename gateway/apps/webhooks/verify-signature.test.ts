@@ -4,8 +4,9 @@ import { expect } from "chai";
 import { Webhook } from "standardwebhooks";
 import Stripe from "stripe";
 import { HmacScheme } from "../../../schemas/apps/app-config.ts";
+import { FORM_FIELDS_MAX } from "../../../schemas/apps/limits.ts";
 import { hmacScheme, SIGNATURE_SCHEMES, type SignatureScheme } from "./signature-schemes.ts";
-import { readFields, type SignedEvent } from "./signed-event.ts";
+import { type SignedEvent, signedEvent } from "./signed-event.ts";
 import { signatureFault } from "./verify-signature.ts";
 
 const NOW = Date.UTC(2026, 10, 20);
@@ -22,10 +23,7 @@ function eventOf(
     ([name, value]) => [name.toLowerCase(), value] as const,
   );
   const map = new Map(lower);
-  return {
-    ...{ body: bytes, headers: map, url },
-    fields: readFields(bytes, map.get("content-type") ?? ""),
-  };
+  return signedEvent({ body: bytes, headers: map, url });
 }
 
 const holds = (
@@ -268,6 +266,39 @@ describe("signatureFault", () => {
     }
     const { "X-Time": _, ...without } = signed(NOW_S);
     expect(holds(scheme, eventOf(without))).to.equal(false);
+  });
+
+  it("signatureFault() reads no field of an event whose signature is wrong", () => {
+    const read: string[] = [];
+    for (const [provider, scheme] of Object.entries(SIGNATURE_SCHEMES)) {
+      const { body, headers, url } = eventOf({
+        [scheme.headers[0] ?? ""]: "00",
+        "Stripe-Signature": `t=${NOW_S},v1=00`,
+        "X-Slack-Request-Timestamp": String(NOW_S),
+        "webhook-id": "msg_1",
+        "webhook-timestamp": String(NOW_S),
+      });
+      const event = {
+        ...{ body, headers, url },
+        get fields() {
+          read.push(provider);
+          return {};
+        },
+      };
+      expect(holds(scheme, event), provider).to.equal(false);
+    }
+    expect(read).to.deep.equal([]);
+  });
+
+  it("signatureFault() takes a form of as many fields as the limit permits, and refuses one more", () => {
+    const signed = (fields: number) => {
+      const names = Array.from({ length: fields }, (_, index) => `f${index}`);
+      const text = url + names.toSorted().join("");
+      const signature = hmac("sha1", SECRET, text).digest("base64");
+      return eventOf({ ...form, "X-Twilio-Signature": signature }, { body: names.join("&"), url });
+    };
+    expect(holds(twilio, signed(FORM_FIELDS_MAX))).to.equal(true);
+    expect(() => holds(twilio, signed(FORM_FIELDS_MAX + 1))).to.throw("at most 1000 fields");
   });
 
   it("signatureFault() takes any of several secrets, bytes that are no text, and no empty secret", () => {

@@ -12,12 +12,6 @@ export function signatureFault(
 ): string | undefined {
   const header = signatureHeader(scheme, event.headers);
   if (header === undefined) return missingHeader(scheme);
-  if (scheme.toleranceS !== undefined) {
-    const at = scheme.signedAt?.(event, header);
-    if (at === undefined || !Number.isFinite(at)) return "its time of signing is missing";
-    const seconds = Math.abs(now / 1_000 - at);
-    if (seconds > scheme.toleranceS) return `it was signed ${Math.round(seconds)} s from now`;
-  }
   const texts = scheme.signed(event, header);
   if (texts === undefined) return "a signed field is missing";
   const given = (scheme.given?.(header) ?? [header]).map((text) => bytesOf(text, scheme.encoding));
@@ -35,7 +29,21 @@ export function signatureFault(
       }
     }
   }
-  return holds ? undefined : "no secret gives its signature";
+  if (!holds) return "no secret gives its signature";
+  return timeFault(scheme, event, { header, now });
+}
+
+/** Checks the time of signing. It may be in the body, which is parsed only after its signature was found valid. */
+function timeFault(
+  { toleranceS, signedAt }: SignatureScheme,
+  event: SignedEvent,
+  { header, now }: { header: string; now: number },
+): string | undefined {
+  if (toleranceS === undefined) return undefined;
+  const at = signedAt?.(event, header);
+  if (at === undefined || !Number.isFinite(at)) return "its time of signing is missing";
+  const seconds = Math.abs(now / 1_000 - at);
+  return seconds > toleranceS ? `it was signed ${Math.round(seconds)} s from now` : undefined;
 }
 
 /** Returns the value of the header with the signature; undefined if it is absent or empty. */

@@ -36,6 +36,7 @@ describe("refuseWhenFull()", () => {
     ["PUT", `${account}/apps/hooks`],
     ["PATCH", `${account}/oauth_clients/1`],
     ["POST", `${account}/browser-rendering/crawl`],
+    ["POST", `${account}/browser-run/crawl`],
     ["POST", "/git/a/default/b.git/git-receive-pack"],
     ["PUT", "/git/a/default/b.git/info/lfs/objects/1"],
   ] as const;
@@ -43,6 +44,7 @@ describe("refuseWhenFull()", () => {
     ["GET", `${account}/artifacts/namespaces/default/repos`],
     ["DELETE", `${account}/artifacts/namespaces/default/repos/b`],
     ["POST", `${account}/browser-rendering/pdf`],
+    ["POST", `${account}/browser-run/pdf`],
     ["POST", "/git/a/default/b.git/git-upload-pack"],
     ["POST", "/git/a/default/b.git/info/lfs/objects/batch"],
     ["POST", "/login"],
@@ -63,6 +65,23 @@ describe("refuseWhenFull()", () => {
     for (const [method, path] of others) {
       const { status } = await fetch(url + path, { method });
       expect(status, `${method} ${path}`).to.equal(200);
+    }
+  });
+
+  it("refuses rendering jobs, because their requests and results are stored", async () => {
+    for (isFull of [false, true]) {
+      for (const product of ["browser-rendering", "browser-run"]) {
+        for (const [prefer, isJob] of [
+          ["respond-async", true],
+          ["wait=5, Respond-Async", true],
+          ["wait=5", false],
+        ] as const) {
+          const path = `${account}/${product}/pdf`;
+          const options = { method: "POST", headers: { Prefer: prefer } };
+          const { status } = await fetch(url + path, options);
+          expect(status, `${path} ${prefer}`).to.equal(isFull && isJob ? 507 : 200);
+        }
+      }
     }
   });
 

@@ -1,19 +1,20 @@
 /** Refuses requests that would store data while the disk is full. Reads, deletes and rendering continue. */
-import type { RequestHandler } from "express";
+import type { Request, RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
+import { prefersAsync } from "../prefer.ts";
 
 const WRITING_METHODS: readonly string[] = ["POST", "PUT", "PATCH"];
-/** POST requests that store nothing. */
-const RENDERING = /^\/v4\/accounts\/[^/]+\/browser-rendering\/(?!crawl)/;
+/** POST requests that store nothing, unless they ask for a job. */
+const RENDERING = /^\/v4\/accounts\/[^/]+\/browser-(?:rendering|run)\/(?!crawl)/;
 const LFS_READING = /\/info\/lfs\/objects\/batch$/;
 
-/** Refuses with `storage_full` if the path stores data (`isStoring`) and the disk is full (`isFull`). */
+/** Refuses with `storage_full` if the request stores data (`isStoring`) and the disk is full (`isFull`). */
 export function refuseWhenFull(
   isFull: () => boolean,
-  isStoring: (path: string) => boolean = storesByPath,
+  isStoring: (request: Request) => boolean = storesMuch,
 ): RequestHandler {
-  return ({ method, path }, _response, next) => {
-    if (!WRITING_METHODS.includes(method) || !isStoring(path) || !isFull()) next();
+  return (request, _response, next) => {
+    if (!WRITING_METHODS.includes(request.method) || !isStoring(request) || !isFull()) next();
     else next(new ActorError("storage_full", TEXT));
   };
 }
@@ -21,12 +22,13 @@ export function refuseWhenFull(
 const TEXT = "Cannot store more: the disk of this instance is full; reads and deletes still work";
 
 /**
- * Returns whether requests to the path store much data. Sign-in, OAuth tokens and revocations store little, and
- * people need them to free space.
+ * Returns whether a request stores much data. Sign-in, OAuth tokens and revocations store little, and people need
+ * them to free space. A job stores its request and its result.
  */
-function storesByPath(path: string): boolean {
+function storesMuch({ path, headers }: Request): boolean {
   if (path.startsWith("/git/")) {
     return !path.endsWith("/git-upload-pack") && !LFS_READING.test(path);
   }
-  return path.startsWith("/v4/") && !RENDERING.test(path);
+  if (RENDERING.test(path)) return prefersAsync(headers.prefer);
+  return path.startsWith("/v4/");
 }

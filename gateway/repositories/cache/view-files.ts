@@ -15,14 +15,23 @@ import type { Manifest } from "./manifest-reader.ts";
 const MADE_ID = "made-id";
 const MADE_ID_BYTES = 12;
 
+/**
+ * The file with attributes that override those of `.gitattributes` in any commit. `git archive` would expand
+ * `$Format:…$` and `$Id$` in files, so that an archive of a small repository could fill the disk.
+ */
+const ATTRIBUTES = join("info", "attributes");
+const NO_EXPANSIONS = "* -export-subst -ident\n";
+
 export async function writeView(
   cwd: string,
   { head, shallow }: Manifest,
   refs: Manifest["refs"],
 ): Promise<void> {
   await mkdir(join(cwd, "refs"), { recursive: true });
+  await mkdir(join(cwd, "info"), { recursive: true });
   await Promise.all([
     writeFile(join(cwd, "HEAD"), `ref: ${head}\n`),
+    writeFile(join(cwd, ATTRIBUTES), NO_EXPANSIONS),
     writeFile(join(cwd, MADE_ID), randomBytes(MADE_ID_BYTES).toString("hex")),
     writeFile(join(cwd, "packed-refs"), packedRefs(refs)),
     ...(shallow.length > 0 ? [writeFile(join(cwd, "shallow"), `${shallow.join("\n")}\n`)] : []),
@@ -39,6 +48,7 @@ export async function wholeView(cwd: string): Promise<string | undefined> {
       readFile(join(cwd, MADE_ID), "latin1"),
       stat(join(cwd, OBJECTS_FROM_VIEW, "pack"), { bigint: true }),
       access(join(cwd, "HEAD")),
+      access(join(cwd, ATTRIBUTES)),
       access(join(cwd, "packed-refs")),
     ]);
     return `${madeId} ${packs.ino} ${packs.birthtimeNs}`;

@@ -16,6 +16,11 @@ import type { HeldView, ObjectReaders } from "./read-objects.ts";
 const ARCHIVE_MS_MAX = 120_000;
 /** Bytes of the archives that a gateway keeps. Past this limit the least recently used archives are removed. */
 const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
+/**
+ * Bytes of the file of an archive. Headers make it larger than its files if these cannot be compressed. Attributes in
+ * a commit can make files larger than they are stored, for example those for line ends and encodings.
+ */
+const ARCHIVE_WRITTEN_BYTES_MAX = 1.1 * ARCHIVE_BYTES_MAX;
 
 export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
 export type ArchiveFormat = keyof typeof ARCHIVE_FORMATS;
@@ -35,6 +40,7 @@ export class Archives {
   readonly #now: () => number;
   readonly #keptBytesMax: number;
   readonly #msMax: number;
+  readonly #writtenBytesMax: number;
   readonly #making = new Map<string, Promise<void>>();
 
   constructor(
@@ -43,12 +49,14 @@ export class Archives {
       now,
       keptBytesMax = ARCHIVES_KEPT_BYTES_MAX,
       msMax = ARCHIVE_MS_MAX,
-    }: { now: () => number; keptBytesMax?: number; msMax?: number },
+      writtenBytesMax = ARCHIVE_WRITTEN_BYTES_MAX,
+    }: { now: () => number; keptBytesMax?: number; msMax?: number; writtenBytesMax?: number },
   ) {
     this.#parts = parts;
     this.#now = now;
     this.#keptBytesMax = keptBytesMax;
     this.#msMax = msMax;
+    this.#writtenBytesMax = writtenBytesMax;
   }
 
   get #folder(): string {
@@ -130,7 +138,8 @@ export class Archives {
   ): Promise<void> {
     const temporary = this.#parts.cache.files.temporary("archive");
     try {
-      await toFile(view, parameters, temporary, signal);
+      const bytesMax = this.#writtenBytesMax;
+      await toFile(view, parameters, { path: temporary, bytesMax, signal });
       await mkdir(this.#folder, { recursive: true });
       await rename(temporary, path);
     } finally {
@@ -182,8 +191,7 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
     // Entries that are not files have no size.
     bytes += Number(entry.slice(0, blank)) || 0;
     if (files > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) {
-      const text = `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files or ${ARCHIVE_BYTES_MAX} bytes`;
-      fault = new ActorError("object_too_large", text);
+      fault = tooLarge();
     } else if (path.length > PATH_BYTES_MAX) {
       const text = `Cannot make archive: a path in it has more than ${PATH_BYTES_MAX} bytes`;
       fault = new ActorError("object_too_large", text);
@@ -234,15 +242,26 @@ class ArchivePaths {
 async function toFile(
   { cwd, environment }: HeldView,
   parameters: readonly string[],
-  path: string,
-  signal: AbortSignal,
+  { path, bytesMax, signal }: { path: string; bytesMax: number; signal: AbortSignal },
 ): Promise<void> {
   await using file = await open(path, "wx");
   // Git starts only when the file is open, because unread output is lost when the process ends.
-  const git = startGit(parameters, { cwd, environment, signal });
+  const enough = new AbortController();
+  const git = startGit(parameters, {
+    cwd,
+    environment,
+    signal: AbortSignal.any([signal, enough.signal]),
+  });
   git.stdin.end();
-  for await (const chunk of git.stdout) await file.writeFile(chunk);
+  let bytes = 0;
+  for await (const chunk of git.stdout) {
+    bytes += chunk.length;
+    if (bytes <= bytesMax) await file.writeFile(chunk);
+    // Git is being killed, so its remaining output is ignored.
+    else enough.abort();
+  }
   const { code, stderr } = await git.exit;
+  if (bytes > bytesMax) throw tooLarge();
   checkEnd(code, stderr, signal);
 }
 
@@ -250,5 +269,11 @@ function checkEnd(code: number | null, stderr: string, signal: AbortSignal): voi
   if (signal.aborted) throw tooLong();
   if (code !== 0) throw new Error(`Cannot make archive: ${stderr}`);
 }
+
+const tooLarge = () =>
+  new ActorError(
+    "object_too_large",
+    `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files or ${ARCHIVE_BYTES_MAX} bytes`,
+  );
 
 const tooLong = () => new ActorError("deadline_exceeded", "Cannot make archive: it takes too long");

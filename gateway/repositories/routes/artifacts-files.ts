@@ -86,7 +86,8 @@ const GET_ARCHIVE = {
   refusals: ["range_not_satisfiable", "object_too_large", "conflict"],
   answer: {
     mediaType: "*/*",
-    description: "The archive, with the commit's id in its ETag",
+    description:
+      "The archive, with the commit's id in its ETag. `$Format:…$` and `$Id$` in files stay as they are stored",
     also: RANGED,
   },
 } as const;

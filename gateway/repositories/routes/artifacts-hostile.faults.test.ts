@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
@@ -274,6 +276,32 @@ describe("archives and differences of hostile trees", function () {
     expect(result.files).to.have.length(many.length);
     expect(result.patch.length).to.be.below(100_000);
     expect(result.files[0].additions).to.equal(null);
+  });
+
+  it("an archive expands no file, whatever its commit asks for", async () => {
+    // Expanded, the file has 18 MB, and a commit may have any number of such files.
+    const message = randomBytes(9_000).toString("hex").slice(0, 9_000);
+    const large = await work.object("blob", "$Format:%B$\n".repeat(2_000));
+    const ident = await work.object("blob", "$Id$\n");
+    const attributes = await work.object(
+      "blob",
+      "[attr]expanded export-subst ident\n* export-subst ident\nb expanded\n",
+    );
+    const entry = (name: string, id: string) => ({ mode: "100644", name, id });
+    const files = await tree(
+      entry(".gitattributes", attributes),
+      entry("a", large),
+      entry("b", ident),
+    );
+    const repo = await stored(files, await work.git("commit-tree", files, "-m", message));
+    for (const format of ["tar.gz", "zip"]) {
+      const { status, bytes } = await repo.archive(format);
+      expect(status, format).to.equal(200);
+      expect(bytes.length, format).to.be.below(10_000);
+      // The file is too short to be compressed in a zip archive.
+      const unpacked = format === "zip" ? bytes : gunzipSync(bytes);
+      expect(unpacked.includes("$Id$\n"), format).to.equal(true);
+    }
   });
 
   it("a difference lists DIFF_FILES_MAX files, and says whether there are more", async () => {

@@ -201,6 +201,27 @@ describe("limits of repository operations", function () {
     await until("no place is held", () => world.git.parts.slots.running === 0);
   });
 
+  it("an archive is refused when its file has more bytes than its limit", async () => {
+    const commit = await put("a", randomBytes(30_000).toString("base64"));
+    const { parts } = world.opened.repositories;
+    const repo = await world.opened.repositories.open(addressOf(), signal);
+    const get = async (format: "tar.gz" | "zip", writtenBytesMax?: number) => {
+      const limit = writtenBytesMax !== undefined && { writtenBytesMax };
+      const archives = new Archives(parts, { now: Date.now, ...limit });
+      await using made = await archives.get(repo, { commit, format });
+      await rm(made.path);
+      return made.bytes;
+    };
+    for (const format of ["tar.gz", "zip"] as const) {
+      const bytes = await get(format);
+      expect(await codeOf(get(format, bytes - 1)), format).to.equal("object_too_large");
+      expect(await get(format, bytes), format).to.equal(bytes);
+    }
+    const { root } = parts.cache.files;
+    const left = await readdir(join(root, "tmp"));
+    expect(left.filter((file) => file.includes("archive"))).to.deep.equal([]);
+  });
+
   it("the archive cache keeps the latest used archives within its byte limit", async () => {
     const content = () => randomBytes(3_000).toString("base64");
     const commits = [
