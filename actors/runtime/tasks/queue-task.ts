@@ -14,8 +14,8 @@ interface TaskQueue {
 
 /**
  * Queues a task and resolves with its sequence. Within the stream's duplicate window, the stream stores a task with
- * the same id only once. Rejects with OutcomeUnknown, or with WriteRefused, whose `full` is true if the queue is
- * full.
+ * the same id only once. Rejects with OutcomeUnknown, or with WriteRefused: its `full` is true if the queue is full,
+ * and its `inFlight` if the outcome of an earlier try is not known yet.
  */
 export async function queueTask(bus: Bus, queue: TaskQueue, task: Task): Promise<number> {
   const { subject: ofLane, turn } = laneOf(bus.layout, queue);
