@@ -118,7 +118,7 @@ export class Activation implements Activated {
       call.respond({ misdirected: true, isLate: true });
     } else {
       const answer =
-        earlierAnswer(this.#actor.replies, call.id, this.address) ??
+        earlierAnswer(this.#actor.replies, call.id, this.address, this.#host.clock.now()) ??
         this.#runCall(this.#actor, call);
       this.#answer(call, answer);
     }
