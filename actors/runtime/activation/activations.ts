@@ -88,6 +88,12 @@ export class Activations {
     this.#definitions = new Map([...definitions, ...hosted].map((one) => [one.contract.kind, one]));
   }
 
+  /** True for a kind whose messages run an app's code. */
+  readonly isHosted = (kind: string): boolean => {
+    const definition = this.#definitions.get(kind);
+    return definition !== undefined && !("handlers" in definition);
+  };
+
   get count(): number {
     return this.#count;
   }

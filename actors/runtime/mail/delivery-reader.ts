@@ -10,14 +10,8 @@ import type { Clock } from "../lib/clock.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import type { Shard } from "../shards/shard.ts";
+import { MAIL_IN_FLIGHT_MAX, MailInFlight, type Receiver } from "./mail-in-flight.ts";
 
-/** Limits the mail of one shard that is being handled in a host's memory. */
-export const MAIL_IN_FLIGHT_MAX = 1_000;
-/**
- * Limits the waiting mail of one key. Past this limit, the key's mail stays in the stream, so that a failing key
- * delays no other key.
- */
-const MAIL_OF_KEY_MAX = 250;
 /**
  * Limits the due reminders of one shard that are being handled. All reminders that came due while no host ran are
  * delivered together.
@@ -52,6 +46,8 @@ export interface ReaderParts {
   clock: Clock;
   logger: Logger;
   deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
+  /** True for a kind whose messages run an app's code. The first token of its keys is the account. */
+  isHosted(kind: string): boolean;
 }
 
 /**
@@ -59,15 +55,23 @@ export interface ReaderParts {
  * reader skipped.
  */
 interface Left {
+  receiver: Receiver;
   first: number;
   last: number;
   room: Room;
 }
 
+/** Delivers the shard's mail and its due reminders until the shard closes. */
+export function readDeliveries(parts: ReaderParts, shard: Shard): void {
+  void readMail(parts, shard);
+  void readReminders(parts, shard);
+}
+
 /**
  * Delivers the shard's mail until the shard closes. Removes mail from the stream up to the first message that is not
  * handled yet. So the next owner misses nothing, and each actor knows which mail it has handled. A key whose mail
- * fails delays no other key: past MAIL_OF_KEY_MAX, the reader skips the key's mail and reads it separately.
+ * fails, or an app that does not handle its mail, delays no other key: past their shares (`MailInFlight`), the reader
+ * skips the key's mail and reads it separately.
  */
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
   await new MailReader(parts, shard).read();
@@ -78,8 +82,10 @@ class MailReader {
   readonly #shard: Shard;
   readonly #signal: AbortSignal;
   readonly #waiting = new Set<number>();
-  readonly #waitingOf = new Map<string, number>();
+  readonly #inFlight = new MailInFlight();
   readonly #left = new Map<string, Left>();
+  /** The keys of `#left` that wait for a place in their shares, the longest waiting first. */
+  readonly #held = new Set<Left>();
   readonly #room: Room;
   #purging = false;
 
@@ -98,42 +104,61 @@ class MailReader {
       shard.mail.read = seq;
       const passedBy = this.#left.get(subject);
       if (passedBy) passedBy.last = seq;
-      else if (this.#countOf(subject) >= MAIL_OF_KEY_MAX) {
-        const rest = { first: seq, last: seq, room: new Room(this.#signal) };
-        this.#left.set(subject, rest);
-        shard.mail.passedBy.add(subject);
-        void this.#catchUp(subject, rest);
-      } else this.#deliver(subject, seq, message.string(), traceOf(message.headers));
+      else {
+        const receiver = this.#receiverOf(subject);
+        if (this.#inFlight.hasRoomFor(receiver)) {
+          this.#inFlight.enter(receiver);
+          this.#deliver(receiver, seq, message.string(), traceOf(message.headers));
+        } else this.#passBy(receiver, seq);
+      }
       return this.#waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : this.#room.wait();
     });
   }
 
-  #deliver(subject: string, sequence: number, text: string, trace: Delivery["trace"]): void {
+  #receiverOf(subject: string): Receiver {
+    const { kind, key } = this.#shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
+    const account = this.#parts.isHosted(kind) ? key.split(".", 1)[0] : undefined;
+    return { subject, kind, key, account };
+  }
+
+  /** Delivers a message that has a place. */
+  #deliver(receiver: Receiver, sequence: number, text: string, trace: Delivery["trace"]): void {
     this.#waiting.add(sequence);
-    this.#waitingOf.set(subject, this.#countOf(subject) + 1);
-    const address = this.#shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
-    const done = () => this.#finish(subject, sequence);
+    const done = () => this.#finish(receiver, sequence);
     const delivery = { ...readPayload(text), sequence, trace, done };
-    this.#parts.deliver(this.#shard, address, delivery);
+    this.#parts.deliver(this.#shard, receiver, delivery);
+  }
+
+  #passBy(receiver: Receiver, sequence: number): void {
+    const room = new Room(this.#signal);
+    const rest = { receiver, first: sequence, last: sequence, room };
+    this.#left.set(receiver.subject, rest);
+    this.#shard.mail.passedBy.add(receiver.subject);
+    void this.#catchUp(rest);
   }
 
   /**
    * Delivers the skipped mail of a key in its order. Afterwards the key's mail is again delivered when it is read.
    */
-  async #catchUp(subject: string, rest: Left): Promise<void> {
+  async #catchUp(rest: Left): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const signal = this.#signal;
     const { number } = this.#shard;
+    const { receiver } = rest;
+    const { subject } = receiver;
     const { stream } = mailOf(bus.layout, number);
-    while (!signal.aborted) {
-      while (this.#countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
+    for (let hasPlace = false; !signal.aborted; ) {
+      if (!hasPlace) await this.#takePlace(rest);
+      hasPlace = true;
       try {
-        const message = await bus.whileConnected(() => bus.readNext(stream, subject, rest.first));
+        const read = () => bus.readNext(stream, subject, rest.first);
+        const message = await bus.readLimits.values.run(() => bus.whileConnected(read));
         // A replica that lags behind does not hold the message yet.
         if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
         if (signal.aborted) return;
         rest.first = message.seq + 1;
-        this.#deliver(subject, message.seq, message.string(), traceOf(message.header));
+        this.#deliver(receiver, message.seq, message.string(), traceOf(message.header));
+        hasPlace = false;
         if (message.seq < rest.last) continue;
         this.#shard.mail.passedBy.delete(subject);
         this.#left.delete(subject);
@@ -145,18 +170,29 @@ class MailReader {
     }
   }
 
-  #countOf(subject: string): number {
-    return this.#waitingOf.get(subject) ?? 0;
-  }
-
-  #finish(subject: string, sequence: number): void {
+  #finish(receiver: Receiver, sequence: number): void {
     this.#waiting.delete(sequence);
-    const count = this.#countOf(subject) - 1;
-    if (count > 0) this.#waitingOf.set(subject, count);
-    else this.#waitingOf.delete(subject);
-    this.#left.get(subject)?.room.free();
+    this.#leavePlace(receiver);
     this.#room.free();
     if (!this.#purging) void this.#purge();
+  }
+
+  async #takePlace(rest: Left): Promise<void> {
+    if (this.#inFlight.hasRoomFor(rest.receiver)) return this.#inFlight.enter(rest.receiver);
+    this.#held.add(rest);
+    await rest.room.wait();
+  }
+
+  /** Gives the place to the longest waiting key that may have it, so that no newer mail takes it first. */
+  #leavePlace(receiver: Receiver): void {
+    this.#inFlight.leave(receiver);
+    for (const rest of this.#held) {
+      if (!this.#inFlight.hasRoomFor(rest.receiver)) continue;
+      this.#inFlight.enter(rest.receiver);
+      this.#held.delete(rest);
+      rest.room.free();
+      return;
+    }
   }
 
   async #purge(): Promise<void> {
@@ -194,7 +230,7 @@ async function purgeMail(
 }
 
 /** Delivers reminders when they are due. Removes each reminder by its sequence after it was handled. */
-export async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
+async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, logger } = parts;
   const { stream } = shard.subjects;
   const room = new Room(shard.closing.signal);
@@ -225,14 +261,18 @@ class Room {
 
   constructor(closing: AbortSignal) {
     this.#closing = closing;
-    closing.addEventListener("abort", () => this.free(), { once: true });
   }
 
   wait(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#resolve = resolve;
-      if (this.#closing.aborted) resolve();
-    });
+    if (this.#closing.aborted) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = () => {
+      this.#closing.removeEventListener("abort", done);
+      resolve();
+    };
+    this.#closing.addEventListener("abort", done, { once: true });
+    this.#resolve = done;
+    return promise;
   }
 
   free(): void {
