@@ -15,7 +15,12 @@ import { systemClock } from "../lib/clock.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
 import { type ReaderParts, readMail } from "./delivery-reader.ts";
-import { MAIL_IN_FLIGHT_MAX, MAIL_OF_ACCOUNT_MAX, MAIL_OF_HOSTED_MAX } from "./mail-in-flight.ts";
+import {
+  MAIL_IN_FLIGHT_MAX,
+  MAIL_OF_ACCOUNT_MAX,
+  MAIL_OF_HOSTED_MAX,
+  MAIL_OF_KEY_MAX,
+} from "./mail-in-flight.ts";
 
 describe("mail", function () {
   this.timeout(90_000);
@@ -136,6 +141,25 @@ describe("mail", function () {
     for (const key of again) {
       expect(seen.indexOf(`${key} one`)).to.be.below(seen.indexOf(`${key} two`));
     }
+    await close();
+  });
+
+  it("that was skipped and then removed holds up neither later mail of its key nor the removal of mail", async () => {
+    await using own = await startWorld({ shards: 1 });
+    const address = addressOf("probe", "forgotten");
+    for (let index = 0; index < MAIL_OF_KEY_MAX + 10; index++) await publishIn(own, address);
+    const waiting: (() => void)[] = [];
+    const { shard, close } = read(own, 0, (_, __, { done }) => void waiting.push(done));
+    await until("the rest is skipped", () => shard.mail.read === MAIL_OF_KEY_MAX + 10);
+    expect(waiting).to.have.length(MAIL_OF_KEY_MAX);
+    const { stream, to } = mailIn(0);
+    await own.bus.jetstream.streams.purge(stream, { filter: to(0, address) });
+    for (const done of waiting.splice(0)) done();
+    await until("nothing is skipped", () => shard.mail.passedBy.size === 0);
+    await publishIn(own, address);
+    await until("later mail came", () => waiting.length === 1);
+    waiting[0]?.();
+    await until("it is removed", async () => (await own.mailWaiting()) === 0);
     await close();
   });
 

@@ -149,25 +149,41 @@ class MailReader {
     const { stream } = mailOf(bus.layout, number);
     for (let hasPlace = false; !signal.aborted; ) {
       if (!hasPlace) await this.#takePlace(rest);
+      if (signal.aborted) return;
       hasPlace = true;
+      const { last } = rest;
+      // Only the leader can say that there is no message, because a replica may lag behind.
+      const read = async () =>
+        (await bus.whileConnected(() => bus.readNext(stream, subject, rest.first))) ??
+        (await bus.readNextOfLeader(stream, subject, rest.first));
       try {
-        const read = () => bus.readNext(stream, subject, rest.first);
-        const message = await bus.readLimits.values.run(() => bus.whileConnected(read));
-        // A replica that lags behind does not hold the message yet.
-        if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
+        const message = await bus.readLimits.values.run(read);
         if (signal.aborted) return;
+        // All of it was removed, for example because its actor was forgotten. Later mail is still to be read.
+        if (!message || message.seq > last) {
+          if (rest.last > last) continue;
+          this.#endRest(rest);
+          this.#leavePlace(receiver);
+          return;
+        }
         rest.first = message.seq + 1;
         this.#deliver(receiver, message.seq, message.string(), traceOf(message.header));
         hasPlace = false;
         if (message.seq < rest.last) continue;
-        this.#shard.mail.passedBy.delete(subject);
-        this.#left.delete(subject);
+        this.#endRest(rest);
         return;
       } catch (error) {
         logger.warn({ err: error, shard: number }, "mail of a key not read, will try again");
         await clock.wait(READER_RETRY_MS, signal);
       }
     }
+  }
+
+  /** The key's mail is delivered again when it is read. */
+  #endRest({ receiver }: Left): void {
+    this.#shard.mail.passedBy.delete(receiver.subject);
+    this.#left.delete(receiver.subject);
+    if (!this.#purging) void this.#purge();
   }
 
   #finish(receiver: Receiver, sequence: number): void {
