@@ -20,7 +20,7 @@ import type { Shard } from "../shards/shard.ts";
 import { ChainLost } from "./chain.ts";
 import { HostJournal } from "./host-journal.ts";
 import { type JournalEntry, type Puts, writesOf } from "./journal.ts";
-import { outboxChanges } from "./outbox-changes.ts";
+import { outboxBytes, outboxChanges } from "./outbox-changes.ts";
 
 /**
  * Up to this number of reminders, single messages cost the server less than a batch, because each batch needs its own
@@ -123,6 +123,7 @@ export class GroupCommit {
     const taken: Taken[] = [];
     const crowded = new Set<Shard>();
     const sent = new Map<Shard, SentBytes>();
+    const written = new Set<Shard>();
     let bytes = 0;
     for (const activation of this.#dirty) {
       const shard = this.#host.shardOf(activation);
@@ -153,6 +154,7 @@ export class GroupCommit {
         taskBytes: earlier.taskBytes + taskBytes,
       });
       for (const text of puts.values()) bytes += text?.length ?? 0;
+      bytes += outboxBytes({ shard, change }, written);
       taken.push({ activation, shard, owner: activation.address, change, puts });
     }
     return { taken, crowded };

@@ -112,6 +112,11 @@ export class Outbox {
     return this.#entries;
   }
 
+  /** The bytes of all entries. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /**
    * Returns whether the sends of a change fit, after those of earlier changes of the same commit. An empty outbox has
    * room for everything that one change may send.
