@@ -14,7 +14,7 @@ import type { ActorHost } from "../actor-host.ts";
 import { systemClock } from "../lib/clock.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
-import { type ReaderParts, readMail } from "./delivery-reader.ts";
+import { prefetchBytesOf, type ReaderParts, readMail } from "./delivery-reader.ts";
 import {
   MAIL_IN_FLIGHT_MAX,
   MAIL_OF_ACCOUNT_MAX,
@@ -161,6 +161,11 @@ describe("mail", function () {
     waiting[0]?.();
     await until("it is removed", async () => (await own.mailWaiting()) === 0);
     await close();
+  });
+
+  it("is read in parts of a host's share for each shard, but not in smaller parts than 32 kB", () => {
+    const parts = [64, 250, 251, 4_096].map((shards) => prefetchBytesOf({ shards }));
+    expect(parts).to.deep.equal([125_000, 32_000, 32_000, 32_000]);
   });
 
   it("arrives in order also at an actor whose earlier mail fails for a while", async () => {

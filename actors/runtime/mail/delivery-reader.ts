@@ -1,6 +1,7 @@
 /** Reads the mail and the due reminders that the bus holds for one shard, in order. */
 import type { Logger } from "pino";
 import { z } from "zod";
+import type { DataLayout } from "../../../schemas/data-layout.ts";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import { mailOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -24,6 +25,11 @@ const MAIL_PREFETCH = 256;
  * one may have 256 messages of 500 bytes. Larger mail than this part is read one at a time.
  */
 const MAIL_PREFETCH_BYTES = 8_000_000;
+/**
+ * The least part of a shard. If thousands of shards had equal parts, most mail would be read one at a time. A host with
+ * 1,000 shards then has 32 MB on the way at most.
+ */
+const SHARD_PREFETCH_BYTES_MIN = 32_000;
 /**
  * How long removals of mail are collected, so that one purge serves many. A new owner reads at most the mail of this
  * time again.
@@ -309,6 +315,10 @@ function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"
   }
 }
 
+/** Returns how many bytes of one shard's mail one request may bring. */
+export const prefetchBytesOf = ({ shards }: Pick<DataLayout, "shards">): number =>
+  Math.max(SHARD_PREFETCH_BYTES_MIN, Math.floor(MAIL_PREFETCH_BYTES / shards));
+
 async function readForever(
   { bus, clock, logger }: ReaderParts,
   shard: Shard,
@@ -325,7 +335,7 @@ async function readForever(
         name: `shard-${shard.number}`,
         select: { filter_subjects: filter, opt_start_seq: next },
         prefetch: MAIL_PREFETCH,
-        prefetchBytes: Math.floor(MAIL_PREFETCH_BYTES / bus.layout.shards),
+        prefetchBytes: prefetchBytesOf(bus.layout),
         starts: bus.readLimits.readerStarts,
         signal,
       });
