@@ -24,7 +24,7 @@ import type { AnyActorDefinition } from "./kinds/define-actor.ts";
 import type { AnyHostedDefinition } from "./kinds/define-hosted.ts";
 import type { Clock } from "./lib/clock.ts";
 import { bury } from "./mail/dead-letters.ts";
-import { type ReaderParts, readMail, readReminders } from "./mail/delivery-reader.ts";
+import { type ReaderParts, readDeliveries } from "./mail/delivery-reader.ts";
 import { DirectMail } from "./mail/direct-mail.ts";
 import { mailStreamOf, OutboxRelay, readSentMarks } from "./mail/outbox-relay.ts";
 import type { ServiceCounts } from "./observe/service-counts.ts";
@@ -221,8 +221,8 @@ export class ActorHost {
     tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
     const deliver: ReaderParts["deliver"] = (...delivery) => this.#deliver(...delivery);
-    void readMail({ bus, clock, logger, deliver }, shard);
-    void readReminders({ bus, clock, logger, deliver }, shard);
+    const { isHosted } = this.#activations;
+    readDeliveries({ bus, clock, logger, deliver, isHosted }, shard);
   }
 
   /** Takes no more messages, finishes those in progress, drops the shard. The next owner delivers waiting mail. */

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { counterActor } from "../../../scripts/testing/counter.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Answer } from "../shards/incoming.ts";
+import type { Answer, IncomingCall } from "../shards/incoming.ts";
 import { decodeActor } from "../state/stored-actor.ts";
 import { Activation } from "./activation.ts";
 
@@ -31,9 +31,10 @@ function startCounter() {
     { careful: false },
   );
   activation.start(decodeActor(counterActor, undefined, new Map()));
-  const call = (message: string, input: object) => {
+  const call = (message: string, input: object, fields: Partial<IncomingCall> = {}) => {
     const respond = (answer: Answer) => void answers.push(answer);
-    activation.call({ message, input, deadlineAt: systemClock.now() + 1_000, respond });
+    const deadlineAt = systemClock.now() + 1_000;
+    activation.call({ message, input, deadlineAt, respond, ...fields });
   };
   return { activation, call, reads, answers, confirm: (isOwner: boolean) => confirm(isOwner) };
 }
@@ -60,6 +61,18 @@ describe("Activation", () => {
     expect(reads).to.deep.equal([]);
     activation.committed();
     expect(answers).to.deep.equal([one]);
+    expect(reads).to.deep.equal([one]);
+  });
+
+  it("call() gives a kept reply also after the deadline, and runs no other call then", () => {
+    const { activation, call, reads, answers } = startCounter();
+    const id = { client: "c", number: 1, settled: 1 };
+    call("increment", { by: 1 }, { id });
+    activation.takeChange();
+    activation.committed();
+    call("increment", { by: 1 }, { id, deadlineAt: 0 });
+    call("increment", { by: 1 }, { id: { ...id, number: 2 }, deadlineAt: 0 });
+    expect(answers).to.deep.equal([one, { misdirected: true, isLate: true }]);
     expect(reads).to.deep.equal([one]);
   });
 

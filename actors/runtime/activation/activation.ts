@@ -21,6 +21,7 @@ import {
   busy,
   type Delivery,
   type IncomingCall,
+  LATE,
   mailPauseMs,
   type Waiting,
 } from "../shards/incoming.ts";
@@ -113,14 +114,12 @@ export class Activation implements Activated {
     else if (this.#waitingCalls >= MAILBOX_MAX)
       call.respond(busy(this.address, "its mailbox is full"));
     else if (!this.#actor || this.#isHeld) this.#mailbox.push(call);
-    // The deadline has passed. It limits how long replies are kept. A caller that still waits sends the call again.
-    else if (call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now()) {
-      call.respond({ misdirected: true, isLate: true });
-    } else {
-      const answer =
-        earlierAnswer(this.#actor.replies, call.id, this.address) ??
-        this.#runCall(this.#actor, call);
-      this.#answer(call, answer);
+    else {
+      const now = this.#host.clock.now();
+      const earlier = earlierAnswer(this.#actor.replies, call.id, this.address, now);
+      // The deadline has passed. It limits how long replies are kept. A caller that still waits sends the call again.
+      if (!earlier && call.deadlineAt + CLOCK_SKEW_MS_MAX < now) call.respond(LATE);
+      else this.#answer(call, earlier ?? this.#runCall(this.#actor, call));
     }
   }
 

@@ -13,7 +13,6 @@ import { addressOf } from "../../../schemas/subjects.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import type { AnyHostedDefinition } from "../kinds/define-hosted.ts";
 import type { Clock } from "../lib/clock.ts";
-import { Semaphore } from "../lib/semaphore.ts";
 import type { Answer, Delivery, IncomingCall, Waiting } from "../shards/incoming.ts";
 import type { ReadAddress, Shard } from "../shards/shard.ts";
 import { decodeActor, type LoadedActor } from "../state/stored-actor.ts";
@@ -24,11 +23,6 @@ import { HostedActivation } from "./hosted-activation.ts";
 
 /** A durable actor without messages for this long leaves memory. */
 export const ACTIVATION_IDLE_MS = 60_000;
-/**
- * Limits how many actors a host loads from the store at the same time. More loads slow each other down, and delay the
- * renewal of the host's lease.
- */
-const LOADS_IN_FLIGHT_MAX = 64;
 /**
  * Idle time after which an actor whose state is only in memory is dropped: twice the longest window in which such an
  * actor counts something.
@@ -46,7 +40,7 @@ type AnyActivation = Activation | HostedActivation;
 type AnswerRead = [respond: IncomingCall["respond"], answer: Answer];
 
 /** The parts of their host that the activations of all shards use. */
-type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
+export type ActivationsParts = Pick<ActivationHost, "clock" | "logger"> & {
   definitions: readonly AnyActorDefinition[];
   /** Limit of the bytes of rows in memory. Default: ACTIVATION_BYTES_MAX. */
   rowBytesMax?: number | undefined;
@@ -70,7 +64,6 @@ export class Activations {
   readonly #definitions: ReadonlyMap<string, AnyActorDefinition | AnyHostedDefinition>;
   /** By shard, and in it by address. */
   readonly #shards = new Map<Shard, Map<string, AnyActivation>>();
-  readonly #loads = new Semaphore(LOADS_IN_FLIGHT_MAX);
   /**
    * The closing of each hosted instance whose shard has left this host, by address. No new instance of a key opens
    * before the old one has closed.
@@ -87,6 +80,12 @@ export class Activations {
     const { definitions, hosted = [] } = parts;
     this.#definitions = new Map([...definitions, ...hosted].map((one) => [one.contract.kind, one]));
   }
+
+  /** True for a kind whose messages run an app's code. */
+  readonly isHosted = (kind: string): boolean => {
+    const definition = this.#definitions.get(kind);
+    return definition !== undefined && !("handlers" in definition);
+  };
 
   get count(): number {
     return this.#count;
@@ -233,9 +232,8 @@ export class Activations {
       if (activation.isEnded) return;
       try {
         const { load } = this.#parts;
-        const actor = definition.durable
-          ? await this.#loads.run(() => load(shard, definition, address))
-          : initial();
+        // The store limits its own reads (`ReadLimits`), so that the rows of large actors delay no other actor.
+        const actor = definition.durable ? await load(shard, definition, address) : initial();
         if (definition.rows) this.#loaded.set(activation, actor);
         return activation.start(actor);
       } catch (error) {

@@ -32,6 +32,8 @@ export interface Change {
   reminders: Map<string, number | null>;
   sends: Unsent[];
   sendBytes: number;
+  /** The part of `sendBytes` that tasks have. */
+  taskBytes: number;
   waiting: WaitingAnswer[];
   /**
    * Answers to calls that read the state while its commit was in flight. They are sent after the commit and a new
@@ -52,6 +54,7 @@ export const emptyChange = (): Change => ({
   reminders: new Map(),
   sends: [],
   sendBytes: 0,
+  taskBytes: 0,
   waiting: [],
   late: [],
   delivered: [],
@@ -67,6 +70,7 @@ export const mergeChanges = (earlier: Change, later: Change): Change => ({
   reminders: new Map([...earlier.reminders, ...later.reminders]),
   sends: [...earlier.sends, ...later.sends],
   sendBytes: earlier.sendBytes + later.sendBytes,
+  taskBytes: earlier.taskBytes + later.taskBytes,
   waiting: [...earlier.waiting, ...later.waiting],
   late: [...earlier.late, ...later.late],
   delivered: [...earlier.delivered, ...later.delivered],
@@ -104,6 +108,7 @@ export function recordEffects(change: Change, { rows, remind, sends }: Effects):
   for (const send of sends) {
     change.sends.push(send);
     change.sendBytes += send.bytes;
+    if (send.message.to === "worker") change.taskBytes += send.bytes;
   }
 }
 

@@ -92,13 +92,18 @@ class Scene {
   }
 
   /** Sends a call. Returns a list to which each answer is added when it arrives. */
-  call(text: unknown, id?: { number: number; settled?: number }, message = "say"): Answer[] {
+  call(
+    text: unknown,
+    id?: { number: number; settled?: number },
+    message = "say",
+    deadlineAt = this.clock.now() + 5_000,
+  ): Answer[] {
     const answers: Answer[] = [];
     this.activation.call({
       message,
       input: { text },
       id: { client: "c", settled: 1, number: id?.number ?? 1_000 + ++this.#number, ...id },
-      deadlineAt: this.clock.now() + 5_000,
+      deadlineAt,
       respond: (answer) => void answers.push(answer),
     });
     return answers;
@@ -206,6 +211,21 @@ describe("HostedActivation", () => {
     scene.call("b", { number: 9, settled: 8 });
     expect(scene.call("a", { number: 7 })).to.deep.equal([{ dropped: true }]);
     expect(scene.texts()).to.deep.equal(["a", "b"]);
+  });
+
+  it("answers copies after their deadline, also of a running call, and runs no other call then", async () => {
+    const scene = new Scene();
+    const one = scene.call("a", { number: 7 });
+    await scene.opened();
+    const { resolve } = await scene.message(1);
+    const copy = scene.call("a", { number: 7 }, "say", 0);
+    resolve({ text: "A" });
+    await until("both are answered", () => one.length + copy.length === 2);
+    expect(copy).to.deep.equal(one);
+    expect(scene.call("a", { number: 7 }, "say", 0)).to.deep.equal(one);
+    const late = [{ misdirected: true, isLate: true }];
+    expect(scene.call("b", { number: 8 }, "say", 0)).to.deep.equal(late);
+    expect(scene.texts()).to.deep.equal(["a"]);
   });
 
   it("runs a copy of a call that it refused with a temporary error", async () => {

@@ -253,18 +253,13 @@ export class HostedActivation implements Activated {
   }
 
   #receive(life: Life, call: IncomingCall): void {
-    const isLate = call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now();
-    const early = isLate ? LATE : this.#answered.find(call.id);
     const id = call.id ? `${call.id.client}.${call.id.number}` : randomBytes(12).toString("hex");
     const copies = this.#underWay.get(id);
-    if (early) {
-      this.#host.answerRead(call.respond, early);
-      return;
-    }
-    if (copies) {
-      copies.push(call);
-      return;
-    }
+    const isLate = call.deadlineAt + CLOCK_SKEW_MS_MAX < this.#host.clock.now();
+    const early = this.#answered.find(call.id) ?? (isLate && !copies ? LATE : undefined);
+    if (early) this.#host.answerRead(call.respond, early);
+    else if (copies) copies.push(call);
+    if (early || copies) return;
     const same = [call];
     this.#underWay.set(id, same);
     void this.#handle(life, call, id, call.deadlineAt)

@@ -25,22 +25,33 @@ const FRAME_BYTES = 46;
 /** Bytes of the header fields that a batch adds to a message: the batch's id and the message's number. */
 const BATCH_FIELDS_BYTES = 82;
 
-// Error codes from ADR-50 and nats-server's errors.json. 10071: wrong last sequence. 10164: wrong last sequence while
-// another write is in flight.
+// Error codes from ADR-50 and nats-server's errors.json. 10071: wrong last sequence. 10164: another write to the same
+// subject is in process. 10158: a message with the same id is in process.
 const CONFLICTS = new Set([10071, 10164]);
+const IN_FLIGHT = new Set([10164, 10158]);
 // 10077: the stream has too many messages or bytes. 10123: the subject has too many messages. 10023 and 10047: the
 // server's disk has no space left.
 export const STORE_IS_FULL: ReadonlySet<number> = new Set([10077, 10123, 10023, 10047]);
 
-/** The stream refused the writes: nothing was written. */
+/**
+ * The stream refused the writes: these copies will not be written. But earlier copies of the same writes may still be
+ * written, if `inFlight` is true.
+ */
 export class WriteRefused extends Error {
+  /** The expected sequence is not the last one, or another write is in flight that may change it. */
   readonly conflict: boolean;
   readonly full: boolean;
+  /**
+   * The leader has an earlier write in process, maybe an earlier copy of this one. A new leader may drop that write,
+   * so only another try makes the outcome certain.
+   */
+  readonly inFlight: boolean;
 
   constructor(errorCode: number, description: string) {
     super(`Cannot write to the bus: ${description} (${errorCode})`);
     this.conflict = CONFLICTS.has(errorCode);
     this.full = STORE_IS_FULL.has(errorCode);
+    this.inFlight = IN_FLIGHT.has(errorCode);
   }
 }
 

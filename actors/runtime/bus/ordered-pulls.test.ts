@@ -1,7 +1,9 @@
+import { headers, nanos } from "@nats-io/transport-node";
 import { expect } from "chai";
 import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "./bus.ts";
+import { LARGE_PULL_MS, OrderedPulls } from "./ordered-pulls.ts";
 import { readInOrder } from "./read-in-order.ts";
 
 const STREAM = "LINES";
@@ -90,6 +92,24 @@ describe("OrderedPulls", function () {
     expect(bus.disconnections).to.equal(0);
     expect(slow).to.deep.equal([]);
     await bus.close();
+  });
+
+  it("waits for a large message that the server does not count as pending", async () => {
+    const subject = "$JS.API.CONSUMER.MSG.NEXT.FAKE.reader";
+    const queries: object[] = [];
+    writer.connection.subscribe(subject, {
+      callback: (_, message) => {
+        queries.push(message.json<object>());
+        const tooLarge = headers(409, "Message Size Exceeds MaxBytes");
+        // The answer to the second request is the last one.
+        if (queries.length === 1) message.respond("", { headers: tooLarge });
+      },
+    });
+    const limits = { messagesMax: 8, bytesMax: 1_000, expiresMs: 30_000, heartbeatMs: 10_000 };
+    const pulls = new OrderedPulls(writer, { stream: "FAKE", consumer: "reader", ...limits });
+    await until("it asks for the large message", () => queries.length === 2);
+    pulls.stop();
+    expect(queries[1]).to.deep.equal({ batch: 1, expires: nanos(LARGE_PULL_MS) });
   });
 
   it("gives a turn back that comes when the reader is stopped", async () => {

@@ -29,6 +29,8 @@ export interface OrderedMessage {
   json(): unknown;
 }
 
+/** How long a request for a large message lasts. */
+export const LARGE_PULL_MS = 50;
 /** After this many heartbeats without one, the consumer is silent. */
 const SILENT_HEARTBEATS = 2;
 // Statuses of a request (ADR-37).
@@ -140,9 +142,10 @@ export class OrderedPulls {
     this.#request += 1;
     this.#messagesLeft = isLarge ? 1 : messagesMax;
     this.#bytesLeft = isLarge ? Number.POSITIVE_INFINITY : bytesMax;
-    // A request for a large message does not wait, because others wait for their turn.
+    // A request for a large message hardly waits, because others wait for their turn. But it waits: after removals, the
+    // server may count too few pending messages, and would then refuse every request with `no_wait` immediately.
     const query = isLarge
-      ? { batch: 1, no_wait: true }
+      ? { batch: 1, expires: nanos(LARGE_PULL_MS) }
       : {
           ...{ batch: messagesMax, max_bytes: bytesMax },
           ...{ expires: nanos(expiresMs), idle_heartbeat: nanos(heartbeatMs) },

@@ -7,7 +7,7 @@ import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
-import { OutcomeUnknown } from "./atomic-batch.ts";
+import { OutcomeUnknown, WriteRefused } from "./atomic-batch.ts";
 import { BusLost } from "./bus.ts";
 
 /**
@@ -38,6 +38,7 @@ export async function persist<T>(
 
 const isPassing = (error: unknown) =>
   error instanceof OutcomeUnknown ||
+  (error instanceof WriteRefused && error.inFlight) ||
   error instanceof BusLost ||
   error instanceof TimeoutError ||
   error instanceof RequestError ||

@@ -23,7 +23,10 @@ export class ReadLimits {
   readonly logs = new Semaphore(LOGS_AT_ONCE);
   /** Limits how many messages of blobs are read at the same time. */
   readonly chunks = new Semaphore(CHUNKS_AT_ONCE);
-  /** Limits how many actors read their value, or a few rows, at the same time. */
+  /**
+   * Limits how many actors read their value, a few rows, or skipped mail at the same time. More loads slow each other
+   * down, and delay the renewal of the host's lease.
+   */
   readonly values = new Semaphore(VALUES_AT_ONCE);
   /** Limits how many actors read many rows at the same time. */
   readonly rows = new Semaphore(ROW_READS_AT_ONCE);

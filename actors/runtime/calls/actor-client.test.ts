@@ -15,6 +15,7 @@ import {
   shardOf,
 } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { answerWrites, ID_IN_PROCESS } from "../../../scripts/testing/answer-writes.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
 import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
@@ -283,6 +284,15 @@ describe("BusActorClient", function () {
       offsetMs = 0;
       expect(await call).to.deep.equal({ count: 1 });
       expect(await client.call(counter, "jump", "get", {})).to.deep.equal({ count: 1 });
+    });
+
+    it("send() repeats mail of which the stream has an earlier copy in process", async () => {
+      const isMail = (subject: string) => subject.startsWith("mail.");
+      const end = answerWrites(world.bus, isMail, ["none", ID_IN_PROCESS, ID_IN_PROCESS]);
+      await world.client.send(probe, "in-process", "note", { text: "once" }).finally(end);
+      const log = async () => (await world.client.call(probe, "in-process", "get", {})).log;
+      await until("it came", async () => (await log()).length > 0);
+      expect(await log()).to.deep.equal(["once"]);
     });
 
     it("send() and call() of many clients at once have one effect each", async () => {

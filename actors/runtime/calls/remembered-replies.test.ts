@@ -1,9 +1,18 @@
 import { expect } from "chai";
 import { REPLIES_KEPT_MS } from "../../../schemas/limits.ts";
-import { REPLIES_PER_CLIENT_MAX, RememberedReplies, StoredReplies } from "./remembered-replies.ts";
+import {
+  CLIENT_BYTES_MAX,
+  REPLIES_BYTES_MAX,
+  REPLIES_PER_CLIENT_MAX,
+  RememberedReplies,
+  StoredReplies,
+} from "./remembered-replies.ts";
 
 const NOW = 1_800_000_000_000;
 const id = (number: number, settled = 1, client = "c") => ({ client, number, settled });
+
+/** JSON text of this many bytes. */
+const textOf = (bytes: number) => JSON.stringify("x".repeat(bytes - 2));
 
 function stored(replies: RememberedReplies): RememberedReplies {
   return new RememberedReplies(StoredReplies.parse(JSON.parse(replies.toText())));
@@ -52,12 +61,39 @@ describe("RememberedReplies", () => {
     for (let number = 1; number < REPLIES_PER_CLIENT_MAX; number++) {
       replies.remember(id(number), "0", NOW);
     }
-    expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX))).to.equal(false);
+    expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX), NOW)).to.equal(false);
     replies.remember(id(REPLIES_PER_CLIENT_MAX), "0", NOW);
-    expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX + 1))).to.equal(true);
-    expect(replies.isFull(id(1, 1, "other"))).to.equal(false);
+    expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX + 1), NOW)).to.equal(true);
+    expect(replies.isFull(id(1, 1, "other"), NOW)).to.equal(false);
     // The call itself may report that earlier calls of its client are settled.
-    expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX + 1, 2))).to.equal(false);
+    expect(replies.isFull(id(REPLIES_PER_CLIENT_MAX + 1, 2), NOW)).to.equal(false);
+  });
+
+  it("isFull() is true at CLIENT_BYTES_MAX bytes of unsettled replies, for that client alone", () => {
+    const replies = new RememberedReplies();
+    replies.remember(id(1), textOf(CLIENT_BYTES_MAX - 1), NOW);
+    expect(stored(replies).isFull(id(2), NOW)).to.equal(false);
+    replies.remember(id(2), "1", NOW);
+    for (const known of [replies, stored(replies)]) {
+      expect(known.isFull(id(3), NOW)).to.equal(true);
+      expect(known.isFull(id(1, 1, "other"), NOW)).to.equal(false);
+      expect(known.isFull(id(3, 2), NOW)).to.equal(false);
+    }
+  });
+
+  it("isFull() is true for all at REPLIES_BYTES_MAX bytes, until their clients were silent for REPLIES_KEPT_MS", () => {
+    const replies = new RememberedReplies();
+    replies.remember(id(1), textOf(CLIENT_BYTES_MAX), NOW);
+    replies.remember(id(1, 1, "second"), textOf(REPLIES_BYTES_MAX - CLIENT_BYTES_MAX - 1), NOW + 1);
+    const third = id(1, 1, "third");
+    expect(replies.isFull(third, NOW + 1)).to.equal(false);
+    replies.remember(third, "1", NOW + 1);
+    for (const known of [replies, stored(replies)]) {
+      expect(known.isFull(id(1, 1, "fourth"), NOW + REPLIES_KEPT_MS)).to.equal(true);
+      expect(known.isFull(id(1, 1, "fourth"), NOW + 1 + REPLIES_KEPT_MS)).to.equal(false);
+      expect(known.find(id(1))).to.equal(undefined);
+      expect(known.find(third)).to.deep.equal({ reply: "1" });
+    }
   });
 
   it("remember() forgets a client that was silent for longer than REPLIES_KEPT_MS", () => {

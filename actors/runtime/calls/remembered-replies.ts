@@ -10,7 +10,9 @@ import { EFFECTLESS_CLIENTS_MAX, REPLIES_KEPT_MS } from "../../../schemas/limits
 import { type Answer, busy } from "../shards/incoming.ts";
 
 /** At this many bytes of kept replies, an actor refuses calls as busy until clients have settled some. */
-const REPLIES_BYTES_MAX = 180_000;
+export const REPLIES_BYTES_MAX = 180_000;
+/** The part of it that one client may have, so that a client that never calls again stops no other client. */
+export const CLIENT_BYTES_MAX = REPLIES_BYTES_MAX / 2;
 /** Limits the unsettled replies that an actor keeps for one client. */
 export const REPLIES_PER_CLIENT_MAX = 4_096;
 
@@ -18,6 +20,8 @@ export const REPLIES_PER_CLIENT_MAX = 4_096;
 interface ClientReplies {
   settled: number;
   lastAt: number;
+  /** The bytes of `replies`. */
+  bytes: number;
   replies: Map<number, string>;
 }
 
@@ -46,8 +50,9 @@ export class RememberedReplies {
       const texts = Object.entries(replies).map(
         ([number, reply]) => [Number(number), JSON.stringify(reply)] as const,
       );
-      this.#clients.set(client, { settled, lastAt, replies: new Map(texts) });
-      for (const [, text] of texts) this.#bytes += Buffer.byteLength(text);
+      const bytes = texts.reduce((sum, [, text]) => sum + Buffer.byteLength(text), 0);
+      this.#clients.set(client, { settled, lastAt, bytes, replies: new Map(texts) });
+      this.#bytes += bytes;
     }
   }
 
@@ -77,14 +82,21 @@ export class RememberedReplies {
   }
 
   /**
-   * True when the client has REPLIES_PER_CLIENT_MAX unsettled replies, or when all kept replies have
-   * REPLIES_BYTES_MAX bytes.
+   * True when the client has REPLIES_PER_CLIENT_MAX unsettled replies or CLIENT_BYTES_MAX bytes of them, or when the
+   * replies to all clients have REPLIES_BYTES_MAX bytes. Forgets silent clients first, because a full actor remembers
+   * no reply that would make it do so.
    */
-  isFull(id: CallId): boolean {
+  isFull(id: CallId, now: number): boolean {
+    const full = () => {
+      const { bytes = 0, replies } = this.#clients.get(id.client) ?? {};
+      const count = replies?.size ?? 0;
+      const isClientFull = bytes >= CLIENT_BYTES_MAX || count >= REPLIES_PER_CLIENT_MAX;
+      return isClientFull || this.#bytes >= REPLIES_BYTES_MAX;
+    };
+    if (!full()) return false;
     const known = this.#clients.get(id.client);
-    const full = () =>
-      this.#bytes >= REPLIES_BYTES_MAX || (known?.replies.size ?? 0) >= REPLIES_PER_CLIENT_MAX;
-    if (known && full()) this.#settle(known, id.settled);
+    if (known) this.#settle(known, id.settled);
+    this.#forgetClientsGoneBefore(now - REPLIES_KEPT_MS);
     return full();
   }
 
@@ -92,13 +104,15 @@ export class RememberedReplies {
     let known = this.#clients.get(id.client);
     if (!known) {
       this.#forgetClientsGoneBefore(now - REPLIES_KEPT_MS);
-      known = { settled: 0, lastAt: now, replies: new Map() };
+      known = { settled: 0, lastAt: now, bytes: 0, replies: new Map() };
       this.#clients.set(id.client, known);
     }
     known.lastAt = Math.max(known.lastAt, now);
     this.#settle(known, id.settled);
     known.replies.set(id.number, reply);
-    this.#bytes += Buffer.byteLength(reply);
+    const bytes = Buffer.byteLength(reply);
+    known.bytes += bytes;
+    this.#bytes += bytes;
   }
 
   /** Returns the JSON text of StoredReplies. The replies are JSON text already and are inserted unchanged. */
@@ -117,17 +131,20 @@ export class RememberedReplies {
   #settle(known: ClientReplies, settled: number): void {
     if (settled <= known.settled) return;
     known.settled = settled;
-    for (const reply of forgetBelow(known.replies, settled))
-      this.#bytes -= Buffer.byteLength(reply);
+    for (const reply of forgetBelow(known.replies, settled)) {
+      const bytes = Buffer.byteLength(reply);
+      known.bytes -= bytes;
+      this.#bytes -= bytes;
+    }
   }
 
   // Removes clients that were silent since `time`, because they settle no more replies. All calls of such a client
   // are past their deadlines.
   #forgetClientsGoneBefore(time: number): void {
-    for (const [client, { lastAt, replies }] of this.#clients) {
+    for (const [client, { lastAt, bytes }] of this.#clients) {
       if (lastAt >= time) continue;
       this.#clients.delete(client);
-      for (const reply of replies.values()) this.#bytes -= Buffer.byteLength(reply);
+      this.#bytes -= bytes;
     }
   }
 }
@@ -137,12 +154,13 @@ export function earlierAnswer(
   replies: RememberedReplies,
   id: CallId | undefined,
   address: string,
+  now: number,
 ): Answer | undefined {
   if (!id) return undefined;
   const earlier = replies.find(id);
   if (earlier === "settled") return { dropped: true };
   if (earlier) return earlier;
-  return replies.isFull(id)
+  return replies.isFull(id, now)
     ? busy(address, "too many of this client's calls are unsettled")
     : undefined;
 }

@@ -14,12 +14,13 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { outsideRequests } from "../lib/trace.ts";
 import type { DirectMail } from "../mail/direct-mail.ts";
+import type { SentBytes } from "../shards/outbox.ts";
 import { reminderText } from "../shards/reminders.ts";
 import type { Shard } from "../shards/shard.ts";
 import { ChainLost } from "./chain.ts";
 import { HostJournal } from "./host-journal.ts";
 import { type JournalEntry, type Puts, writesOf } from "./journal.ts";
-import { outboxChanges } from "./outbox-changes.ts";
+import { outboxBytes, outboxChanges } from "./outbox-changes.ts";
 
 /**
  * Up to this number of reminders, single messages cost the server less than a batch, because each batch needs its own
@@ -116,12 +117,13 @@ export class GroupCommit {
 
   /**
    * Takes the changes that one commit can hold, the longest waiting first. Also returns the shards whose outbox lacks
-   * room.
+   * room for mail.
    */
   #take(): { taken: Taken[]; crowded: ReadonlySet<Shard> } {
     const taken: Taken[] = [];
     const crowded = new Set<Shard>();
-    const sendBytes = new Map<Shard, number>();
+    const sent = new Map<Shard, SentBytes>();
+    const written = new Set<Shard>();
     let bytes = 0;
     for (const activation of this.#dirty) {
       const shard = this.#host.shardOf(activation);
@@ -135,18 +137,24 @@ export class GroupCommit {
         continue;
       }
       if (bytes > BATCH_BYTES_MAX) break;
-      const sent = (sendBytes.get(shard) ?? 0) + activation.open.sendBytes;
+      const earlier = sent.get(shard) ?? { sendBytes: 0, taskBytes: 0 };
+      const { sendBytes, taskBytes } = activation.open;
       // The activation stays dirty until the outbox has published some entries: see `outboxDrained`.
-      if (activation.open.sendBytes > 0 && !shard.outbox.hasRoomFor(sent)) {
-        crowded.add(shard);
+      if (sendBytes > 0 && !shard.outbox.hasRoomFor({ sendBytes, taskBytes }, earlier)) {
+        // If the tasks alone lack room, other mail must not leave its direct way for them.
+        if (!shard.outbox.hasRoomFor({ sendBytes, taskBytes: 0 }, earlier)) crowded.add(shard);
         continue;
       }
       this.#dirty.delete(activation);
       const change = activation.takeChange();
       const puts = change && this.#putsOf(activation, shard, change);
       if (!puts) continue;
-      sendBytes.set(shard, sent);
+      sent.set(shard, {
+        sendBytes: earlier.sendBytes + sendBytes,
+        taskBytes: earlier.taskBytes + taskBytes,
+      });
       for (const text of puts.values()) bytes += text?.length ?? 0;
+      bytes += outboxBytes({ shard, change }, written);
       taken.push({ activation, shard, owner: activation.address, change, puts });
     }
     return { taken, crowded };

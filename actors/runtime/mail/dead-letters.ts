@@ -119,7 +119,7 @@ export async function buryTask(
   });
   const dead = { subject: deadSubject(addressOf(kind, key)), payload, expect: { sequence: 0 } };
   await writeAtomically(bus, [dead]).catch((cause: unknown) => {
-    if (!(cause instanceof WriteRefused) || !cause.conflict) throw cause;
+    if (!(cause instanceof WriteRefused) || !cause.conflict || cause.inFlight) throw cause;
   });
 }
 
@@ -168,7 +168,7 @@ export async function retryDeadLetter(bus: Bus, letter: DeadLetter): Promise<voi
   } catch (error) {
     // If the outcome is unknown, the message may still be stored. So keep the claim: nobody else may drop the letter
     // now.
-    if (error instanceof WriteRefused) await leave();
+    if (error instanceof WriteRefused && !error.inFlight) await leave();
     throw error;
   }
   await removeLetter(bus, letter);

@@ -1,12 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
 import pino from "pino";
-import {
-  MAIL_RETRY_MS_MAX,
-  MAIL_TRIES_MAX,
-  MESSAGE_BYTES_MAX,
-  SHARDS,
-} from "../../../schemas/limits.ts";
+import { MAIL_RETRY_MS_MAX, MAIL_TRIES_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { mailIn } from "../../../schemas/split-streams.ts";
 import { addressOf, deadSubject, STREAMS, shardOf } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
@@ -19,7 +14,13 @@ import type { ActorHost } from "../actor-host.ts";
 import { systemClock } from "../lib/clock.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
-import { MAIL_IN_FLIGHT_MAX, type ReaderParts, readMail } from "./delivery-reader.ts";
+import { prefetchBytesOf, type ReaderParts, readMail } from "./delivery-reader.ts";
+import {
+  MAIL_IN_FLIGHT_MAX,
+  MAIL_OF_ACCOUNT_MAX,
+  MAIL_OF_HOSTED_MAX,
+  MAIL_OF_KEY_MAX,
+} from "./mail-in-flight.ts";
 
 describe("mail", function () {
   this.timeout(90_000);
@@ -48,6 +49,27 @@ describe("mail", function () {
   /** Publishes mail that none of our clients would write. */
   const publish = (address: string, payload: string) =>
     world.bus.jetstream.jetstream().publish(mailIn(0).to(shardOf(address), address), payload);
+  const publishIn = (own: World, address: string, text = "x") => {
+    const subject = mailIn(0).to(shardOf(address, own.bus.layout.shards), address);
+    const payload = JSON.stringify({ from: "probe.test", message: "note", input: { text } });
+    return own.bus.jetstream.jetstream().publish(subject, payload);
+  };
+  /** Reads the mail of a shard without a host. Agents are the only hosted kind. */
+  function read(own: World, number: number, deliver: ReaderParts["deliver"]) {
+    const shard = new Shard({
+      ...{ number, epoch: 1, host: "host", subjects: own.subjects, sentRevisions: [0] },
+      outbox: new Outbox(undefined),
+      shards: own.bus.layout.shards,
+    });
+    const isHosted = (kind: string) => kind === "agent";
+    const parts = { bus: own.bus, clock: systemClock, logger: pino({ level: "silent" }) };
+    const reading = readMail({ ...parts, deliver, isHosted }, shard);
+    const close = async () => {
+      shard.closing.abort();
+      await reading;
+    };
+    return { shard, close };
+  }
   const gone = () =>
     until("all mail is gone", async () => {
       clock.skip(1_000);
@@ -76,21 +98,74 @@ describe("mail", function () {
       return await purge(...parameters);
     };
     const address = addressOf("probe", "lone");
-    const number = shardOf(address);
-    const shard = new Shard({
-      ...{ number, epoch: 1, host: "host", subjects: own.subjects, sentRevisions: [0] },
-      outbox: new Outbox(undefined),
-      shards: SHARDS,
-    });
-    const payload = JSON.stringify({ from: "probe.test", message: "note" });
-    await own.bus.jetstream.jetstream().publish(mailIn(0).to(number, address), payload);
-    const logger = pino({ level: "silent" });
-    const deliver: ReaderParts["deliver"] = (_, __, delivery) => delivery.done();
-    const reading = readMail({ bus: own.bus, clock: systemClock, logger, deliver }, shard);
+    await publishIn(own, address);
+    const { close } = read(own, shardOf(address), (_, __, delivery) => delivery.done());
     await until("it is removed", async () => (await own.mailWaiting()) === 0);
     expect(purges).to.equal(2);
-    shard.closing.abort();
-    await reading;
+    await close();
+  });
+
+  it("to apps that do not handle it has half of the places, and one account half of these", async () => {
+    await using own = await startWorld({ shards: 1 });
+    const names = (account: string, count: number) =>
+      Array.from({ length: count }, (_, index) => `${account}.app.room.${index}`);
+    const keys = [...names("a", MAIL_IN_FLIGHT_MAX), ...names("b", MAIL_OF_HOSTED_MAX)];
+    await Promise.all(keys.map((key) => publishIn(own, addressOf("agent", key), "one")));
+    // These must not overtake the first mail of their agents, which may be skipped.
+    const again = keys.filter((_, index) => index % 50 === 0);
+    await Promise.all(again.map((key) => publishIn(own, addressOf("agent", key), "two")));
+    await publishIn(own, addressOf("probe", "a.beside"));
+    const seen: string[] = [];
+    const waiting: (() => void)[] = [];
+    let others = 0;
+    const { close } = read(own, 0, (_, { kind, key }, { input, done }) => {
+      if (kind === "agent") {
+        seen.push(`${key} ${(input as { text: string }).text}`);
+        waiting.push(done);
+        return;
+      }
+      others += 1;
+      done();
+    });
+    await until("the mail behind them came", () => others === 1, 60_000);
+    const ofAccount = (account: string) => seen.filter((one) => one.startsWith(`${account}.`));
+    for (const account of ["a", "b"]) {
+      expect(ofAccount(account)).to.have.length(MAIL_OF_ACCOUNT_MAX);
+    }
+    const isDone = () => {
+      for (const done of waiting.splice(0)) done();
+      return seen.length === keys.length + again.length;
+    };
+    await until("all of it came", isDone, 60_000);
+    expect(new Set(seen).size).to.equal(seen.length);
+    for (const key of again) {
+      expect(seen.indexOf(`${key} one`)).to.be.below(seen.indexOf(`${key} two`));
+    }
+    await close();
+  });
+
+  it("that was skipped and then removed holds up neither later mail of its key nor the removal of mail", async () => {
+    await using own = await startWorld({ shards: 1 });
+    const address = addressOf("probe", "forgotten");
+    for (let index = 0; index < MAIL_OF_KEY_MAX + 10; index++) await publishIn(own, address);
+    const waiting: (() => void)[] = [];
+    const { shard, close } = read(own, 0, (_, __, { done }) => void waiting.push(done));
+    await until("the rest is skipped", () => shard.mail.read === MAIL_OF_KEY_MAX + 10);
+    expect(waiting).to.have.length(MAIL_OF_KEY_MAX);
+    const { stream, to } = mailIn(0);
+    await own.bus.jetstream.streams.purge(stream, { filter: to(0, address) });
+    for (const done of waiting.splice(0)) done();
+    await until("nothing is skipped", () => shard.mail.passedBy.size === 0);
+    await publishIn(own, address);
+    await until("later mail came", () => waiting.length === 1);
+    waiting[0]?.();
+    await until("it is removed", async () => (await own.mailWaiting()) === 0);
+    await close();
+  });
+
+  it("is read in parts of a host's share for each shard, but not in smaller parts than 32 kB", () => {
+    const parts = [64, 250, 251, 4_096].map((shards) => prefetchBytesOf({ shards }));
+    expect(parts).to.deep.equal([125_000, 32_000, 32_000, 32_000]);
   });
 
   it("arrives in order also at an actor whose earlier mail fails for a while", async () => {

@@ -1,6 +1,7 @@
 /** Reads the mail and the due reminders that the bus holds for one shard, in order. */
 import type { Logger } from "pino";
 import { z } from "zod";
+import type { DataLayout } from "../../../schemas/data-layout.ts";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import { mailOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../bus/bus.ts";
@@ -10,14 +11,8 @@ import type { Clock } from "../lib/clock.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
 import type { Shard } from "../shards/shard.ts";
+import { MAIL_IN_FLIGHT_MAX, MailInFlight, type Receiver } from "./mail-in-flight.ts";
 
-/** Limits the mail of one shard that is being handled in a host's memory. */
-export const MAIL_IN_FLIGHT_MAX = 1_000;
-/**
- * Limits the waiting mail of one key. Past this limit, the key's mail stays in the stream, so that a failing key
- * delays no other key.
- */
-const MAIL_OF_KEY_MAX = 250;
 /**
  * Limits the due reminders of one shard that are being handled. All reminders that came due while no host ran are
  * delivered together.
@@ -30,6 +25,11 @@ const MAIL_PREFETCH = 256;
  * one may have 256 messages of 500 bytes. Larger mail than this part is read one at a time.
  */
 const MAIL_PREFETCH_BYTES = 8_000_000;
+/**
+ * The least part of a shard. If thousands of shards had equal parts, most mail would be read one at a time. A host with
+ * 1,000 shards then has 32 MB on the way at most.
+ */
+const SHARD_PREFETCH_BYTES_MIN = 32_000;
 /**
  * How long removals of mail are collected, so that one purge serves many. A new owner reads at most the mail of this
  * time again.
@@ -52,6 +52,8 @@ export interface ReaderParts {
   clock: Clock;
   logger: Logger;
   deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
+  /** True for a kind whose messages run an app's code. The first token of its keys is the account. */
+  isHosted(kind: string): boolean;
 }
 
 /**
@@ -59,15 +61,23 @@ export interface ReaderParts {
  * reader skipped.
  */
 interface Left {
+  receiver: Receiver;
   first: number;
   last: number;
   room: Room;
 }
 
+/** Delivers the shard's mail and its due reminders until the shard closes. */
+export function readDeliveries(parts: ReaderParts, shard: Shard): void {
+  void readMail(parts, shard);
+  void readReminders(parts, shard);
+}
+
 /**
  * Delivers the shard's mail until the shard closes. Removes mail from the stream up to the first message that is not
  * handled yet. So the next owner misses nothing, and each actor knows which mail it has handled. A key whose mail
- * fails delays no other key: past MAIL_OF_KEY_MAX, the reader skips the key's mail and reads it separately.
+ * fails, or an app that does not handle its mail, delays no other key: past their shares (`MailInFlight`), the reader
+ * skips the key's mail and reads it separately.
  */
 export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
   await new MailReader(parts, shard).read();
@@ -78,8 +88,10 @@ class MailReader {
   readonly #shard: Shard;
   readonly #signal: AbortSignal;
   readonly #waiting = new Set<number>();
-  readonly #waitingOf = new Map<string, number>();
+  readonly #inFlight = new MailInFlight();
   readonly #left = new Map<string, Left>();
+  /** The keys of `#left` that wait for a place in their shares, the longest waiting first. */
+  readonly #held = new Set<Left>();
   readonly #room: Room;
   #purging = false;
 
@@ -98,45 +110,73 @@ class MailReader {
       shard.mail.read = seq;
       const passedBy = this.#left.get(subject);
       if (passedBy) passedBy.last = seq;
-      else if (this.#countOf(subject) >= MAIL_OF_KEY_MAX) {
-        const rest = { first: seq, last: seq, room: new Room(this.#signal) };
-        this.#left.set(subject, rest);
-        shard.mail.passedBy.add(subject);
-        void this.#catchUp(subject, rest);
-      } else this.#deliver(subject, seq, message.string(), traceOf(message.headers));
+      else {
+        const receiver = this.#receiverOf(subject);
+        if (this.#inFlight.hasRoomFor(receiver)) {
+          this.#inFlight.enter(receiver);
+          this.#deliver(receiver, seq, message.string(), traceOf(message.headers));
+        } else this.#passBy(receiver, seq);
+      }
       return this.#waiting.size < MAIL_IN_FLIGHT_MAX ? undefined : this.#room.wait();
     });
   }
 
-  #deliver(subject: string, sequence: number, text: string, trace: Delivery["trace"]): void {
+  #receiverOf(subject: string): Receiver {
+    const { kind, key } = this.#shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
+    const account = this.#parts.isHosted(kind) ? key.split(".", 1)[0] : undefined;
+    return { subject, kind, key, account };
+  }
+
+  /** Delivers a message that has a place. */
+  #deliver(receiver: Receiver, sequence: number, text: string, trace: Delivery["trace"]): void {
     this.#waiting.add(sequence);
-    this.#waitingOf.set(subject, this.#countOf(subject) + 1);
-    const address = this.#shard.readAddress(subject) ?? { kind: NOBODY, key: subject };
-    const done = () => this.#finish(subject, sequence);
+    const done = () => this.#finish(receiver, sequence);
     const delivery = { ...readPayload(text), sequence, trace, done };
-    this.#parts.deliver(this.#shard, address, delivery);
+    this.#parts.deliver(this.#shard, receiver, delivery);
+  }
+
+  #passBy(receiver: Receiver, sequence: number): void {
+    const room = new Room(this.#signal);
+    const rest = { receiver, first: sequence, last: sequence, room };
+    this.#left.set(receiver.subject, rest);
+    this.#shard.mail.passedBy.add(receiver.subject);
+    void this.#catchUp(rest);
   }
 
   /**
    * Delivers the skipped mail of a key in its order. Afterwards the key's mail is again delivered when it is read.
    */
-  async #catchUp(subject: string, rest: Left): Promise<void> {
+  async #catchUp(rest: Left): Promise<void> {
     const { bus, clock, logger } = this.#parts;
     const signal = this.#signal;
     const { number } = this.#shard;
+    const { receiver } = rest;
+    const { subject } = receiver;
     const { stream } = mailOf(bus.layout, number);
-    while (!signal.aborted) {
-      while (this.#countOf(subject) >= MAIL_OF_KEY_MAX && !signal.aborted) await rest.room.wait();
+    for (let hasPlace = false; !signal.aborted; ) {
+      if (!hasPlace) await this.#takePlace(rest);
+      if (signal.aborted) return;
+      hasPlace = true;
+      const { last } = rest;
+      // Only the leader can say that there is no message, because a replica may lag behind.
+      const read = async () =>
+        (await bus.whileConnected(() => bus.readNext(stream, subject, rest.first))) ??
+        (await bus.readNextOfLeader(stream, subject, rest.first));
       try {
-        const message = await bus.whileConnected(() => bus.readNext(stream, subject, rest.first));
-        // A replica that lags behind does not hold the message yet.
-        if (!message) throw new Error(`Cannot read ${subject}: it is not there`);
+        const message = await bus.readLimits.values.run(read);
         if (signal.aborted) return;
+        // All of it was removed, for example because its actor was forgotten. Later mail is still to be read.
+        if (!message || message.seq > last) {
+          if (rest.last > last) continue;
+          this.#endRest(rest);
+          this.#leavePlace(receiver);
+          return;
+        }
         rest.first = message.seq + 1;
-        this.#deliver(subject, message.seq, message.string(), traceOf(message.header));
+        this.#deliver(receiver, message.seq, message.string(), traceOf(message.header));
+        hasPlace = false;
         if (message.seq < rest.last) continue;
-        this.#shard.mail.passedBy.delete(subject);
-        this.#left.delete(subject);
+        this.#endRest(rest);
         return;
       } catch (error) {
         logger.warn({ err: error, shard: number }, "mail of a key not read, will try again");
@@ -145,18 +185,36 @@ class MailReader {
     }
   }
 
-  #countOf(subject: string): number {
-    return this.#waitingOf.get(subject) ?? 0;
+  /** The key's mail is delivered again when it is read. */
+  #endRest({ receiver }: Left): void {
+    this.#shard.mail.passedBy.delete(receiver.subject);
+    this.#left.delete(receiver.subject);
+    if (!this.#purging) void this.#purge();
   }
 
-  #finish(subject: string, sequence: number): void {
+  #finish(receiver: Receiver, sequence: number): void {
     this.#waiting.delete(sequence);
-    const count = this.#countOf(subject) - 1;
-    if (count > 0) this.#waitingOf.set(subject, count);
-    else this.#waitingOf.delete(subject);
-    this.#left.get(subject)?.room.free();
+    this.#leavePlace(receiver);
     this.#room.free();
     if (!this.#purging) void this.#purge();
+  }
+
+  async #takePlace(rest: Left): Promise<void> {
+    if (this.#inFlight.hasRoomFor(rest.receiver)) return this.#inFlight.enter(rest.receiver);
+    this.#held.add(rest);
+    await rest.room.wait();
+  }
+
+  /** Gives the place to the longest waiting key that may have it, so that no newer mail takes it first. */
+  #leavePlace(receiver: Receiver): void {
+    this.#inFlight.leave(receiver);
+    for (const rest of this.#held) {
+      if (!this.#inFlight.hasRoomFor(rest.receiver)) continue;
+      this.#inFlight.enter(rest.receiver);
+      this.#held.delete(rest);
+      rest.room.free();
+      return;
+    }
   }
 
   async #purge(): Promise<void> {
@@ -194,7 +252,7 @@ async function purgeMail(
 }
 
 /** Delivers reminders when they are due. Removes each reminder by its sequence after it was handled. */
-export async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
+async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
   const { bus, logger } = parts;
   const { stream } = shard.subjects;
   const room = new Room(shard.closing.signal);
@@ -225,14 +283,18 @@ class Room {
 
   constructor(closing: AbortSignal) {
     this.#closing = closing;
-    closing.addEventListener("abort", () => this.free(), { once: true });
   }
 
   wait(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#resolve = resolve;
-      if (this.#closing.aborted) resolve();
-    });
+    if (this.#closing.aborted) return Promise.resolve();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = () => {
+      this.#closing.removeEventListener("abort", done);
+      resolve();
+    };
+    this.#closing.addEventListener("abort", done, { once: true });
+    this.#resolve = done;
+    return promise;
   }
 
   free(): void {
@@ -253,6 +315,10 @@ function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"
   }
 }
 
+/** Returns how many bytes of one shard's mail one request may bring. */
+export const prefetchBytesOf = ({ shards }: Pick<DataLayout, "shards">): number =>
+  Math.max(SHARD_PREFETCH_BYTES_MIN, Math.floor(MAIL_PREFETCH_BYTES / shards));
+
 async function readForever(
   { bus, clock, logger }: ReaderParts,
   shard: Shard,
@@ -269,7 +335,7 @@ async function readForever(
         name: `shard-${shard.number}`,
         select: { filter_subjects: filter, opt_start_seq: next },
         prefetch: MAIL_PREFETCH,
-        prefetchBytes: Math.floor(MAIL_PREFETCH_BYTES / bus.layout.shards),
+        prefetchBytes: prefetchBytesOf(bus.layout),
         starts: bus.readLimits.readerStarts,
         signal,
       });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import pino from "pino";
 import { z } from "zod";
 import { defineContract, defineTasks, envelope } from "../../../schemas/contract.ts";
-import { LANE_TASKS_MAX } from "../../../schemas/limits.ts";
+import { CALL_DEADLINE_MS_MAX, LANE_TASKS_MAX } from "../../../schemas/limits.ts";
 import { mailIn } from "../../../schemas/split-streams.ts";
 import {
   addressOf,
@@ -12,17 +12,22 @@ import {
   turnSubject,
 } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { answerWrites } from "../../../scripts/testing/answer-writes.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
 import { echoWorker } from "../../../scripts/testing/echo-worker.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
+import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { ActorHost } from "../actor-host.ts";
 import { defineActor } from "../kinds/define-actor.ts";
-import { systemClock } from "../lib/clock.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
 import { defineWorker } from "../workers/define-worker.ts";
-import { OutboxRelay } from "./outbox-relay.ts";
+import { OutboxRelay, RETRY_MS } from "./outbox-relay.ts";
+
+/** nats-server's error code for a subject that has as many messages as it may. */
+const QUEUE_IS_FULL = 10_123;
 
 describe("OutboxRelay", function () {
   this.timeout(180_000);
@@ -55,6 +60,18 @@ describe("OutboxRelay", function () {
       if (shardOfKey(key) === shardOfKey("seed")) keys.push(key);
     }
     return keys;
+  }
+
+  function newRelay(clock: Clock): OutboxRelay {
+    const logger = pino({ level: "silent" });
+    const ignore = () => {};
+    const rest = { drained: ignore, owns: async () => true, reloaded: ignore };
+    return new OutboxRelay({ bus: world.bus, clock, logger, ...rest });
+  }
+  function shardWith(number: number, entries: readonly object[]): Shard {
+    const outbox = new Outbox(JSON.stringify({ entries }));
+    const { subjects } = world;
+    return new Shard({ number, epoch: 1, host: "test", subjects, outbox, sentRevisions: [0] });
   }
 
   it("publishes mail that several actors of a shard send at once, also past OUTBOX_BYTES_MAX together", async () => {
@@ -120,33 +137,73 @@ describe("OutboxRelay", function () {
   }
 
   it("goes on after a shard whose last commit succeeded although the shard was lost meanwhile", async () => {
-    const logger = pino({ level: "silent" });
-    const ignore = () => {};
-    const parts = { bus: world.bus, clock: systemClock, logger };
-    const relay = new OutboxRelay({
-      ...parts,
-      drained: ignore,
-      owns: async () => true,
-      reloaded: ignore,
-    });
+    const relay = newRelay(systemClock);
     const message = { to: "actor", kind: "probe", key: "r", message: "note" } as const;
     const entry = { number: 1, from: "probe.x", ...message, input: { text: "one" } };
-    const shardWithEntry = (number: number) => {
-      const outbox = new Outbox(JSON.stringify({ entries: [entry] }));
-      return new Shard({
-        number,
-        epoch: 1,
-        host: "test",
-        subjects: world.subjects,
-        outbox,
-        sentRevisions: [0],
-      });
-    };
-    const lost = shardWithEntry(1);
+    const lost = shardWith(1, [entry]);
     lost.status = "gone";
     relay.add(lost);
-    relay.add(shardWithEntry(2));
+    relay.add(shardWith(2, [entry]));
     expect(await logged("r", 1)).to.deep.equal(["one"]);
+  });
+
+  it("tries one task of a full queue after each pause, and all others as soon as it has room", async () => {
+    const clock = new SkippingClock({ stands: true });
+    const message = {
+      to: "worker",
+      kind: "echo",
+      key: "k",
+      message: "tell",
+      lane: "slow",
+    } as const;
+    const entries = Array.from({ length: 25 }, (_, index) => ({
+      ...{ number: index + 1, from: "probe.x", ...message, input: { text: "t", failing: 0 } },
+    }));
+    let tries = 0;
+    const isTask = (subject: string) => {
+      if (!subject.startsWith("task.")) return false;
+      tries += 1;
+      return true;
+    };
+    const pauses = 4;
+    const refusals = entries.length + pauses - 1;
+    answerWrites(world.bus, isTask, new Array<number>(refusals).fill(QUEUE_IS_FULL));
+    const relay = newRelay(clock);
+    relay.add(shardWith(1, entries));
+    relay.add(shardWith(2, entries));
+    for (let pause = 0; pause < pauses; pause++) {
+      await until("it pauses", () => tries >= entries.length + pause && clock.isAwaited(RETRY_MS));
+      expect(tries).to.equal(entries.length + pause);
+      clock.skip(RETRY_MS);
+    }
+    const subject = taskSubject("echo", "slow");
+    await until("all are queued", async () => {
+      return (await world.count(STREAMS.tasks, subject)) === 2 * entries.length;
+    });
+    expect(tries).to.equal(refusals + 2 * entries.length);
+  });
+
+  it("tasks for a full lane have half of an outbox, and delay no mail of the shard's other actors", async () => {
+    const { streams } = world.bus.jetstream;
+    const { config } = await streams.info(STREAMS.tasks);
+    await streams.update(STREAMS.tasks, { ...config, max_msgs_per_subject: 1 });
+    const filler = { id: "f", from: "x", key: "filler", message: "tell" };
+    const payload = JSON.stringify({ ...filler, input: { text: "f", failing: 0 } });
+    await world.bus.jetstream.jetstream().publish(taskSubject("echo", "slow"), payload);
+    const [writer = "", other = "", ...askers] = neighbours(14);
+    // Together they would fill the outbox, and leave less room than the mail needs.
+    const asks = askers.map((key, index) => {
+      const texts = index < 4 ? new Array<string>(3).fill("x".repeat(48_000)) : ["y".repeat(6_000)];
+      const options = { deadlineMs: CALL_DEADLINE_MS_MAX };
+      return world.client.call(probe, key, "ask", { texts, failing: 0 }, options);
+    });
+    await world.client.call(probe, other, "append", { text: "commits after them" });
+    await scatter(writer, ["reader"], "z".repeat(12_000));
+    await logged("reader", 1);
+    await streams.update(STREAMS.tasks, config);
+    await world.worker([echoWorker({ slots: { slow: 8 } })]);
+    await Promise.all(asks);
+    for (const [index, key] of askers.entries()) await logged(key, index < 4 ? 3 : 1);
   });
 
   it("a full lane delays no mail, not even of the same shard, and its tasks run once, also under a new owner", async () => {

@@ -14,13 +14,21 @@ import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
 import { NOTHING_SENT, type OutboxEntry, SentMark, type StreamOf } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
-import { queueTask } from "../tasks/queue-task.ts";
+import { queueSubject, queueTask, type TaskQueue } from "../tasks/queue-task.ts";
 
 /**
- * Pause before mail is published again after a failure, or a task is queued again in a full lane. Workers take tens of
- * tasks per second from a lane.
+ * Pause before mail is published again after a failure, or one task is queued again in a full queue. Workers take tens
+ * of tasks per second from a lane.
  */
-const RETRY_MS = 100;
+export const RETRY_MS = 100;
+
+/** A queue that has refused a task. Its tasks wait until it has taken one. */
+interface FullQueue {
+  /** True during the pause after a refusal, in which no task is tried. */
+  isShut: boolean;
+  /** The shards with tasks for the queue. */
+  shards: Set<Shard>;
+}
 
 interface Group {
   shard: Shard;
@@ -45,11 +53,8 @@ export class OutboxRelay {
   readonly #mail: readonly Rounds[];
   /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #queued = new WeakSet<OutboxEntry>();
-  /**
-   * Shards with a task that could not be queued, for example because its queue is full. The shard's other tasks wait
-   * with this task.
-   */
-  readonly #blocked = new Set<Shard>();
+  /** By subject: the queues that have refused a task, for example because they are full. */
+  readonly #full = new Map<string, FullQueue>();
 
   constructor(parts: RelayParts) {
     this.#parts = parts;
@@ -71,11 +76,18 @@ export class OutboxRelay {
     for (const rounds of [this.#tasks, ...this.#mail]) rounds.add([shard]);
   }
 
+  /** Returns the tasks that are not queued yet: of a full queue none during the pause, and then one. */
   #tasksOf(shard: Shard): readonly OutboxEntry[] {
-    if (this.#blocked.has(shard)) return [];
-    return shard.outbox.entries.filter(
-      (entry) => entry.message.to === "worker" && !this.#queued.has(entry),
-    );
+    const tried = new Set<FullQueue>();
+    return shard.outbox.entries.filter((entry) => {
+      if (entry.message.to !== "worker" || this.#queued.has(entry)) return false;
+      const full = this.#full.size > 0 && this.#full.get(this.#queueOf(entry));
+      if (!full) return true;
+      full.shards.add(shard);
+      if (full.isShut || tried.has(full)) return false;
+      tried.add(full);
+      return true;
+    });
   }
 
   /**
@@ -93,34 +105,56 @@ export class OutboxRelay {
   }
 
   async #queueTasks(groups: readonly Group[]): Promise<void> {
-    const queued = groups.map(async ({ shard, entries }) => {
-      const results = await Promise.allSettled(
-        entries.map(async (entry) => {
+    const tried = new Set<FullQueue>();
+    const queued = groups.flatMap(({ shard, entries }) =>
+      entries.map(async (entry) => {
+        const subject = this.#queueOf(entry);
+        const full = this.#full.get(subject);
+        // Another shard's task shows whether the queue has room.
+        if (full && tried.has(full)) return;
+        if (full) tried.add(full);
+        try {
           await this.#queueTask(shard, entry);
           this.#queued.add(entry);
-        }),
-      );
-      const refused = results.find((result) => result.status === "rejected");
-      if (refused) this.#block(shard, refused.reason);
-    });
+          if (full) this.#open(subject, full);
+        } catch (error) {
+          this.#shut(subject, shard, error);
+        }
+      }),
+    );
     await Promise.all(queued);
     this.#mail[0]?.add(groups.map(({ shard }) => shard));
   }
 
+  /** Called when a full queue has taken a task again: queues the others that wait for it. */
+  #open(subject: string, full: FullQueue): void {
+    this.#full.delete(subject);
+    this.#tasks.add([...full.shards]);
+  }
+
   /**
-   * Retries the shard's refused tasks later, when workers may have drained the full queue. Each try queues every task
-   * that has room.
+   * Called when a queue has refused a task. After a pause, in which workers may drain the queue, one of its tasks is
+   * tried. If all were tried, every refusal would be repeated as often as tasks wait.
    */
-  #block(shard: Shard, error: unknown): void {
+  #shut(subject: string, shard: Shard, error: unknown): void {
     const { clock, logger } = this.#parts;
-    const full = error instanceof WriteRefused && error.full;
-    if (!full)
+    const full = this.#full.get(subject) ?? { isShut: false, shards: new Set() };
+    this.#full.set(subject, full);
+    full.shards.add(shard);
+    if (full.isShut) return;
+    full.isShut = true;
+    if (!(error instanceof WriteRefused && error.full))
       logger.warn({ err: error, shard: shard.number }, "task not published, will try again");
-    this.#blocked.add(shard);
     void clock.wait(RETRY_MS).then(() => {
-      this.#blocked.delete(shard);
-      this.#tasks.add([shard]);
+      full.isShut = false;
+      for (const one of full.shards) if (one.status === "gone") full.shards.delete(one);
+      if (full.shards.size === 0) this.#full.delete(subject);
+      this.#tasks.add([...full.shards]);
     });
+  }
+
+  #queueOf({ message }: OutboxEntry): string {
+    return queueSubject(this.#parts.bus, queueOf(message), message.key);
   }
 
   /**
@@ -128,12 +162,8 @@ export class OutboxRelay {
    * already. After this window, the task would run twice.
    */
   async #queueTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
-    const { kind, lane = "", inTurns = false } = message;
-    await queueTask(
-      this.#parts.bus,
-      { kind, lane, inTurns },
-      { ...message, id: `${shard.number}-${number}` },
-    );
+    const task = { ...message, id: `${shard.number}-${number}` };
+    await queueTask(this.#parts.bus, queueOf(message), task);
   }
 
   async #publishMail(mail: MailSubjects, groups: readonly Group[]): Promise<void> {
@@ -203,6 +233,10 @@ export class OutboxRelay {
     }
     this.#parts.drained();
   }
+}
+
+function queueOf({ kind, lane = "", inTurns }: OutboxEntry["message"]): TaskQueue {
+  return { kind, lane, inTurns: inTurns === true };
 }
 
 /** Publishes some of the entries of outboxes, one round after the other. */

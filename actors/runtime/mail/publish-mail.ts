@@ -1,10 +1,11 @@
 /** Publishes the mail of clients and workers, which have no outbox. */
 
 import { ActorError } from "../../../schemas/errors.ts";
-import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX, MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
+import { MESSAGE_BYTES_MAX } from "../../../schemas/limits.ts";
 import { mailTo } from "../../../schemas/split-streams.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
+import { persist } from "../bus/persist.ts";
 import type { Clock } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
 
@@ -23,20 +24,13 @@ export async function publishMail(
     const text = `Cannot send to ${address}: the message is larger than ${MESSAGE_BYTES_MAX} bytes`;
     throw new ActorError("body_too_large", text);
   }
-  const givesUpAt = clock.monotonic() + CALL_DEADLINE_MS;
-  const trace = currentTrace();
-  for (;;) {
-    try {
-      const subject = mailTo(bus.layout, address);
-      const headers = { ...trace, "Nats-Msg-Id": id };
-      await writeAtomically(bus, [{ subject, payload, headers }]);
-      return;
-    } catch (cause) {
-      if (cause instanceof WriteRefused || clock.monotonic() > givesUpAt) {
-        const text = `Cannot send to ${address}: the bus did not take it`;
-        throw Object.assign(new ActorError("unavailable", text, { retryAfterS: 1 }), { cause });
-      }
-      await clock.wait(CALL_RETRY_MS_MAX);
-    }
+  const subject = mailTo(bus.layout, address);
+  const write = { subject, payload, headers: { ...currentTrace(), "Nats-Msg-Id": id } };
+  try {
+    await persist(clock, `send to ${address}`, () => writeAtomically(bus, [write]));
+  } catch (cause) {
+    if (!(cause instanceof WriteRefused)) throw cause;
+    const text = `Cannot send to ${address}: the bus did not take it`;
+    throw Object.assign(new ActorError("unavailable", text, { retryAfterS: 1 }), { cause });
   }
 }

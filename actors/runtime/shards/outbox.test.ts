@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { TRANSITION_SEND_BYTES_MAX } from "../../../schemas/limits.ts";
-import { OUTBOX_BYTES_MAX, Outbox, type Unsent, unsent } from "./outbox.ts";
+import { OUTBOX_BYTES_MAX, OUTBOX_TASK_BYTES_MAX, Outbox, type Unsent, unsent } from "./outbox.ts";
 
 const note = (text: string): Unsent =>
   unsent({
@@ -11,6 +11,19 @@ const note = (text: string): Unsent =>
     message: "note",
     input: { text },
   });
+
+const task = (text: string): Unsent => {
+  const message = {
+    to: "worker",
+    kind: "echo",
+    key: "k",
+    message: "tell",
+    input: { text },
+  } as const;
+  return unsent({ from: "probe.a", ...message });
+};
+const mail = (sendBytes: number) => ({ sendBytes, taskBytes: 0 });
+const tasks = (bytes: number) => ({ sendBytes: bytes, taskBytes: bytes });
 
 function committed(outbox: Outbox, ...texts: string[]): string {
   const entries = outbox.number(texts.map(note));
@@ -74,23 +87,40 @@ describe("Outbox", () => {
     expect(outbox.markAfter([]).sent).to.equal(2);
     outbox.forget({ sent: 99, waiting: [] });
     expect(outbox.entries).to.have.length(0);
-    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX)).to.equal(true);
+    expect(outbox.hasRoomFor(mail(OUTBOX_BYTES_MAX))).to.equal(true);
   });
 
   it("hasRoomFor() counts bytes up to OUTBOX_BYTES_MAX, present entries included", () => {
     const outbox = new Outbox(undefined);
     committed(outbox, "é".repeat(1_000));
     const held = Buffer.byteLength(note("é".repeat(1_000)).text);
-    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX - held)).to.equal(true);
-    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX - held + 1)).to.equal(false);
+    expect(outbox.hasRoomFor(mail(OUTBOX_BYTES_MAX - held))).to.equal(true);
+    expect(outbox.hasRoomFor(mail(OUTBOX_BYTES_MAX - held + 1))).to.equal(false);
     outbox.forget({ sent: 1, waiting: [] });
     committed(outbox, "a");
-    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX - held)).to.equal(true);
+    expect(outbox.hasRoomFor(mail(OUTBOX_BYTES_MAX - held))).to.equal(true);
+  });
+
+  it("hasRoomFor() leaves half of the outbox to changes without tasks", () => {
+    const outbox = new Outbox(undefined);
+    const entries = outbox.number([task("x".repeat(1_000))]);
+    outbox.add(entries);
+    const held = entries[0]?.bytes ?? 0;
+    expect(outbox.hasRoomFor(tasks(OUTBOX_TASK_BYTES_MAX - held))).to.equal(true);
+    expect(outbox.hasRoomFor(tasks(OUTBOX_TASK_BYTES_MAX - held + 1))).to.equal(false);
+    expect(outbox.hasRoomFor(mail(OUTBOX_BYTES_MAX - held))).to.equal(true);
+    // Counts the tasks of earlier changes of the same commit, too.
+    const earlier = tasks(OUTBOX_TASK_BYTES_MAX - held);
+    expect(outbox.hasRoomFor(tasks(1), earlier)).to.equal(false);
+    expect(outbox.hasRoomFor(mail(1), earlier)).to.equal(true);
+    outbox.forget({ sent: 1, waiting: [] });
+    expect(outbox.hasRoomFor(tasks(OUTBOX_TASK_BYTES_MAX))).to.equal(true);
   });
 
   it("hasRoomFor() lets an empty outbox take a full change, and no more", () => {
     const outbox = new Outbox(undefined);
-    expect(outbox.hasRoomFor(2 * TRANSITION_SEND_BYTES_MAX)).to.equal(true);
-    expect(outbox.hasRoomFor(OUTBOX_BYTES_MAX + 1)).to.equal(false);
+    expect(outbox.hasRoomFor(mail(2 * TRANSITION_SEND_BYTES_MAX))).to.equal(true);
+    expect(outbox.hasRoomFor(tasks(2 * TRANSITION_SEND_BYTES_MAX))).to.equal(true);
+    expect(outbox.hasRoomFor(mail(OUTBOX_BYTES_MAX + 1))).to.equal(false);
   });
 });

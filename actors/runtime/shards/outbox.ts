@@ -6,6 +6,11 @@ import { z } from "zod";
 
 /** Limits the unsent bytes of a shard. Past this limit, the shard's actors wait before they send more. */
 export const OUTBOX_BYTES_MAX = 600_000;
+/**
+ * Limits the bytes of waiting tasks in it. Past this limit only actors that send tasks wait. So tasks for a full lane
+ * leave room for the mail of the shard's other actors.
+ */
+export const OUTBOX_TASK_BYTES_MAX = OUTBOX_BYTES_MAX / 2;
 
 const StoredEntry = z.object({
   number: z.number(),
@@ -32,6 +37,13 @@ export interface Unsent {
   text: string;
   bytes: number;
 }
+/** The bytes that changes send: all of them, and those of tasks. */
+export interface SentBytes {
+  sendBytes: number;
+  taskBytes: number;
+}
+const NONE: SentBytes = { sendBytes: 0, taskBytes: 0 };
+
 export interface OutboxEntry extends Unsent {
   number: number;
   /** The stream of mail whose mark counts the entry. */
@@ -62,6 +74,8 @@ export class Outbox {
   #entries: OutboxEntry[] = [];
   #nextNumber: number;
   #bytes = 0;
+  /** The part of `#bytes` that tasks have. */
+  #taskBytes = 0;
 
   /** `stored` is the stored value; `marks`, one of each stream of mail, say which of its entries are published. */
   constructor(
@@ -98,9 +112,19 @@ export class Outbox {
     return this.#entries;
   }
 
-  /** Returns whether this many more bytes fit. An empty outbox has room for everything that one change may send. */
-  hasRoomFor(bytes: number): boolean {
-    return this.#bytes + bytes <= OUTBOX_BYTES_MAX;
+  /** The bytes of all entries. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Returns whether the sends of a change fit, after those of earlier changes of the same commit. An empty outbox has
+   * room for everything that one change may send.
+   */
+  hasRoomFor({ sendBytes, taskBytes }: SentBytes, earlier = NONE): boolean {
+    if (this.#bytes + earlier.sendBytes + sendBytes > OUTBOX_BYTES_MAX) return false;
+    const others = this.#taskBytes + earlier.taskBytes;
+    return taskBytes === 0 || others === 0 || others + taskBytes <= OUTBOX_TASK_BYTES_MAX;
   }
 
   /** Numbers new sends. The outbox keeps them only with `add`, so a failed commit leaves no gap. */
@@ -145,13 +169,16 @@ export class Outbox {
   }
 
   #retain(isLeft: (entry: OutboxEntry) => boolean): void {
-    this.#entries = this.#entries.filter(isLeft);
-    this.#bytes = this.#entries.reduce((sum, { bytes }) => sum + bytes, 0);
+    const entries = this.#entries.filter(isLeft);
+    this.#entries = [];
+    [this.#bytes, this.#taskBytes] = [0, 0];
+    for (const entry of entries) this.#keep(entry);
   }
 
   #keep(entry: OutboxEntry): void {
     this.#entries.push(entry);
     this.#bytes += entry.bytes;
+    if (entry.message.to === "worker") this.#taskBytes += entry.bytes;
   }
 }
 

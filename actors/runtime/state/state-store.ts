@@ -76,13 +76,14 @@ export class StateStore {
     const { layout } = this.#bus;
     const mail = { filter: mailTo(layout, address), seq: actor.mail + 1 };
     const { stream } = mailOf(layout, this.#bus.shardOf(address));
-    const { streams } = this.#bus.jetstream;
-    await this.#bus.whileConnected(() =>
+    const { readLimits, jetstream } = this.#bus;
+    const { streams } = jetstream;
+    const purge = () =>
       Promise.all([
         definition.rows && streams.purge(this.subjects.stream, rows),
         streams.purge(stream, mail),
-      ]),
-    );
+      ]);
+    await readLimits.values.run(() => this.#bus.whileConnected(purge));
     return actor;
   }
 

@@ -8,6 +8,7 @@ import {
 } from "../../../schemas/limits.ts";
 import { blobSubjects, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { answerWrites, SUBJECT_IN_PROCESS } from "../../../scripts/testing/answer-writes.ts";
 import { patternAt } from "../../../scripts/testing/echo-worker.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -48,6 +49,27 @@ describe("BlobStore", function () {
       }
     });
   }
+
+  it("put() repeats the write of a chunk until it is surely stored, whoever has one in process", async () => {
+    const name = newName();
+    const content = patternAt(0, 2 * BLOB_CHUNK_BYTES);
+    const isChunk = (subject: string) =>
+      subject !== blobSubjects(name).head && subject.includes(name);
+    // A leader without followers has the first write in process, and refuses the second for it. The next leader has
+    // neither.
+    const answers = ["none", SUBJECT_IN_PROCESS, SUBJECT_IN_PROCESS] as const;
+    const end = answerWrites(world.bus, isChunk, answers);
+    await blobs.put(name, content).finally(end);
+    expect(content.equals(await readAll(blobs, name))).to.equal(true);
+  });
+
+  it("put() repeats the write of a head that another write in process refuses", async () => {
+    const name = newName();
+    const isHead = (subject: string) => subject === blobSubjects(name).head;
+    const end = answerWrites(world.bus, isHead, ["none", SUBJECT_IN_PROCESS]);
+    await blobs.put(name, patternAt(0, 100)).finally(end);
+    expect(patternAt(0, 100).equals(await readAll(blobs, name))).to.equal(true);
+  });
 
   it("reading leaves no consumers behind, of which a stream has a limited number", async () => {
     for (const bytes of [100, (BLOB_CHUNKS_IN_FLIGHT + 3) * BLOB_CHUNK_BYTES]) {

@@ -307,13 +307,15 @@ export class BlobStore {
       if (await this.#write(name, write, signal)) return head;
       const stored = await this.#readHead(blob, name, signal);
       if (stored) return stored.head;
-      // In a replicated stream, a write conflicts with another write in flight, whose message cannot be read yet. So
-      // try again.
+      // The head that refused this write was removed before it could be read. So try again.
       await this.#clock.wait(CALL_RETRY_MS_MAX, signal);
     }
   }
 
-  /** Writes a message. Returns false if the subject already holds one. */
+  /**
+   * Writes a message. Returns false if the subject surely holds one. While the stream only says that a write to the
+   * subject is in process, the write is repeated, because a new leader may drop the other write.
+   */
   async #write(name: string, write: Write, signal: AbortSignal | undefined): Promise<boolean> {
     try {
       const once = () => writeAtomically(this.#bus, [write]);

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { CHUNK_BYTES } from "../../../schemas/limits.ts";
 import { STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { answerWrites, ID_IN_PROCESS } from "../../../scripts/testing/answer-writes.ts";
 import { echo } from "../../../scripts/testing/echo.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -66,6 +67,18 @@ describe("BusActorClient.run()", function () {
       await say("end");
       await read((await running).chunks);
     }
+  });
+
+  it("queues the task again while the stream has an earlier copy of it in process", async () => {
+    const isTask = (subject: string) => subject.startsWith("task.");
+    const end = answerWrites(world.bus, isTask, ["none", ID_IN_PROCESS, ID_IN_PROCESS]);
+    const running = run();
+    const { say } = (await pull())("one");
+    end();
+    await say("started");
+    await say("reply", reply);
+    await say("end");
+    expect((await running).reply.text).to.equal("a");
   });
 
   it("puts bytes that arrive out of order into order, and takes each once", async () => {

@@ -56,7 +56,7 @@ export async function runTask<R>(
   else {
     void clock.wait(waitMs, run.ended).then(() => run.fail(run.lateness()));
     if (task.inTurns) void run.failIfAbsent();
-    await run.queue(clock.now() + waitMs);
+    await run.queue(waitMs);
   }
   return run.done;
 }
@@ -134,7 +134,7 @@ class WaitingRun<R> {
     this.fail(new ActorError("unavailable", text, { retryAfterS: WORKER_ABSENT_MS / 1_000 }));
   }
 
-  async queue(deadlineAt: number): Promise<void> {
+  async queue(waitMs: number): Promise<void> {
     const { kind, lane, key, message, from, inTurns } = this.#task;
     const chunks = Math.ceil(this.#input.length / CHUNK_BYTES);
     const task = {
@@ -143,7 +143,8 @@ class WaitingRun<R> {
       key,
       message,
       caller: { inbox: this.#inbox, inputChunks: chunks },
-      deadlineAt,
+      deadlineAt: this.#clock.now() + waitMs,
+      waitMs,
       trace: currentTrace(),
     };
     try {

@@ -20,6 +20,8 @@ export const Task = z.object({
     .object({ inbox: z.string().regex(INBOX), inputChunks: z.number().optional() })
     .optional(),
   deadlineAt: z.number().optional(),
+  /** How long the caller waits from the time when it queued the task. A run that takes longer is ended. */
+  waitMs: z.number().optional(),
   trace: z.record(z.string(), z.string()).optional(),
   /**
    * Number of counted tries before the task was queued again. The try that a stopping worker handed back does not
@@ -32,7 +34,8 @@ export const Task = z.object({
 export type Task = z.infer<typeof Task>;
 
 export function encodeTask(task: Task): string {
-  const { id, from, key, message, input, caller, deadlineAt, trace, triesBefore, losses } = task;
-  const times = { deadlineAt, trace, triesBefore, losses };
+  const { id, from, key, message, input, caller } = task;
+  const { deadlineAt, waitMs, trace, triesBefore, losses } = task;
+  const times = { deadlineAt, waitMs, trace, triesBefore, losses };
   return JSON.stringify({ id, from, key, message, input, caller, ...times });
 }

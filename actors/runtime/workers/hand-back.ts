@@ -18,10 +18,10 @@ export async function handBack(bus: Bus, message: PulledMessage, task: Task): Pr
     await writeAtomically(bus, [{ subject: message.subject, payload, headers }]);
     message.ack();
   } catch (error) {
-    // If the lane is full, the same message is delivered again, which counts as one more try. Without an answer the
-    // other message may be stored: then this one is delivered again only when its acknowledgement is overdue, so that
-    // the two do not run at once.
-    if (error instanceof WriteRefused) message.nak();
+    // If the lane is full, the same message is delivered again, which counts as one more try. Without a certain answer
+    // the other message may be stored: then this one is delivered again only when its acknowledgement is overdue, so
+    // that the two do not run at once.
+    if (error instanceof WriteRefused && !error.inFlight) message.nak();
   }
 }
 

@@ -158,11 +158,11 @@ export class WorkerHost {
     const startedAt = clock.monotonic();
     const finished = new AbortController();
     const unlisten = this.#news.listen({ id: task.id, attempt, controller });
-    // A task that an actor sent has no deadline, but no task may occupy a slot for ever.
-    const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
+    // A task that an actor sent has no deadline, but no task may occupy a slot for ever. A caller cancels its task at
+    // the deadline, by a clock that does not jump. So `deadlineAt`, a time of day, ends no task.
     const { runMsMax = TASK_RUN_MS_MAX } = definition;
     void clock
-      .wait(Math.max(0, Math.min(untilMs, runMsMax)), finished.signal)
+      .wait(Math.min(task.waitMs ?? runMsMax, runMsMax), finished.signal)
       .then(() => controller.abort(new DeadlinePassed()));
     const lease = new TaskLease({ bus, clock, message, pulledAt });
     void lease.keep(AbortSignal.any([finished.signal, this.#abandoned.signal]));

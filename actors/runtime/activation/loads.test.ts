@@ -9,19 +9,20 @@ import { systemClock } from "../lib/clock.ts";
 import type { Answer } from "../shards/incoming.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
-import { Activations } from "./activations.ts";
+import { decodeActor } from "../state/stored-actor.ts";
+import { Activations, type ActivationsParts } from "./activations.ts";
 
-/** Calls a counter whose load fails with `error`, and returns the answer. */
-async function answerAfter(error: Error): Promise<Answer> {
+/** Calls counters that `load` loads. Their answers come in the order in which they are given. */
+function callCounters(load: ActivationsParts["load"], keys: readonly string[]) {
   const activations = new Activations({
     definitions: [counterActor],
     clock: systemClock,
     logger: pino({ level: "silent" }),
-    load: () => Promise.reject(error),
+    load,
     markDirty: () => {},
     publishLive: () => {},
     confirm: () => Promise.resolve(true),
-    answerRead: () => {},
+    answerRead: (_, respond, answer) => respond(answer),
     bury: () => Promise.resolve(),
   });
   const shard = new Shard({
@@ -33,16 +34,37 @@ async function answerAfter(error: Error): Promise<Answer> {
     sentRevisions: [0],
   });
   const answers: Answer[] = [];
-  activations.forCall(shard, { kind: "counter", key: "a", address: "counter.a" }).call({
-    message: "get",
-    input: {},
-    deadlineAt: systemClock.now() + 1_000,
-    respond: (answer) => void answers.push(answer),
-  });
+  for (const key of keys) {
+    activations.forCall(shard, { kind: "counter", key, address: `counter.${key}` }).call({
+      message: "get",
+      input: {},
+      deadlineAt: systemClock.now() + 1_000,
+      respond: (answer) => void answers.push(answer),
+    });
+  }
+  return { activations, answers };
+}
+
+/** Calls a counter whose load fails with `error`, and returns the answer. */
+async function answerAfter(error: Error): Promise<Answer> {
+  const { activations, answers } = callCounters(() => Promise.reject(error), ["a"]);
   const answer = await until("an answer", () => answers[0]);
   expect(activations.count).to.equal(0);
   return answer;
 }
+
+describe("an actor that loads for long", () => {
+  it("delays the load of no other actor, whatever their number", async () => {
+    const slow = Array.from({ length: 200 }, (_, index) => `slow-${index}`);
+    const load: ActivationsParts["load"] = (_, definition, address) =>
+      address === "counter.quick"
+        ? Promise.resolve(decodeActor(definition, undefined, new Map()))
+        : new Promise(() => {});
+    const { answers } = callCounters(load, [...slow, "quick"]);
+    await until("the other's answer", () => answers.length > 0);
+    expect(answers).to.deep.equal([{ reply: '{"count":0}' }]);
+  });
+});
 
 describe("an actor that cannot be loaded", () => {
   it("makes its callers retry while the bus is away", async () => {
