@@ -2,7 +2,7 @@
  * Limits the name lookups that have not ended, in all and for each owner. The system's resolver cannot cancel a lookup:
  * it keeps a thread until its name servers answer or time out, long after the caller has stopped waiting.
  */
-import { SharedSlots } from "../runtime/lib/shared-slots.ts";
+import { WaitingSlots } from "./waiting-slots.ts";
 
 /** The account whose work needs a name, or the object that makes the connections if no account is known. */
 export type LookupOwner = string | object;
@@ -30,62 +30,9 @@ export function lookupsOfOwnerMax(max: number): number {
   return Math.max(1, Math.floor(max * EGRESS_LOOKUPS_OWNER_SHARE));
 }
 
-interface Waiting {
-  owner: LookupOwner;
-  start(release: () => void): void;
-}
-
-export class LookupSlots {
-  readonly #slots: SharedSlots<LookupOwner>;
-  #waiting: Waiting[] = [];
-
+export class LookupSlots extends WaitingSlots<LookupOwner> {
   constructor(max: number) {
     const keptFree = Math.floor(max * EGRESS_LOOKUPS_OWNER_SHARE);
-    this.#slots = new SharedSlots({ max, perOwner: lookupsOfOwnerMax(max), keptFree });
-  }
-
-  /** Lookups that have not ended. */
-  get running(): number {
-    return this.#slots.taken;
-  }
-
-  /** Takes a slot if this owner may have one now. Returns a function that releases the slot. */
-  tryTake(owner: LookupOwner): (() => void) | undefined {
-    const release = this.#slots.tryTake(owner);
-    if (!release) return undefined;
-    return () => {
-      release();
-      this.#startNext();
-    };
-  }
-
-  /** Waits for a slot. Resolves with a function that releases the slot. Rejects with the signal's reason. */
-  take(owner: LookupOwner, signal: AbortSignal): Promise<() => void> {
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const abort = () => {
-        this.#waiting = this.#waiting.filter((other) => other !== waiting);
-        reject(signal.reason);
-      };
-      const waiting: Waiting = {
-        owner,
-        start: (release) => {
-          signal.removeEventListener("abort", abort);
-          resolve(release);
-        },
-      };
-      signal.addEventListener("abort", abort, { once: true });
-      this.#waiting.push(waiting);
-      this.#startNext();
-    });
-  }
-
-  #startNext(): void {
-    for (const waiting of this.#waiting) {
-      const release = this.tryTake(waiting.owner);
-      if (!release) continue;
-      this.#waiting = this.#waiting.filter((other) => other !== waiting);
-      waiting.start(release);
-    }
+    super({ max, perOwner: lookupsOfOwnerMax(max), keptFree });
   }
 }

@@ -139,8 +139,15 @@ export const agentAlarm = defineContract({
     /**
      * Sets the alarm to the time of the agent's next timer. Without `at`, cancels the alarm. An unneeded alarm does
      * no harm.
+     *
+     * `record` is the number of the agent's record that needs the change. It grows with each record and each takeover,
+     * so a lower number than before belongs to a former host or to a late repeat. Such a call can only make the alarm
+     * earlier. Hosts of earlier versions and the purge of an app send no number.
      */
-    set: { input: z.object({ at: EpochMs.optional() }), reply: Nothing },
+    set: {
+      input: z.object({ at: EpochMs.optional(), record: z.int().min(1).optional() }),
+      reply: Nothing,
+    },
     /**
      * Reports that the agent handled the alarm for this time. If work remains, the agent has set the alarm again
      * before.

@@ -20,8 +20,17 @@ export const appList = defineContract({
     /** Adds an app to the list before its first deploy or secret. Refuses with `limit_reached` past APPS_MAX. */
     admit: { input: z.object({ name: AppName }), reply: Nothing },
     removed: { input: z.object({ name: AppName }) },
+    /**
+     * Reports that the app was created or that another version serves. Adds the app if it is missing: `removed` of an
+     * earlier app of the same name may arrive after `admit`. Earlier versions send no `createdAt`.
+     */
     changed: {
-      input: z.object({ name: AppName, serving: z.int().min(1).optional(), at: EpochMs }),
+      input: z.object({
+        name: AppName,
+        serving: z.int().min(1).optional(),
+        at: EpochMs,
+        createdAt: EpochMs.optional(),
+      }),
     },
     list: {
       input: Nothing,

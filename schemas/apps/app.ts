@@ -104,9 +104,16 @@ export const app = defineContract({
     delete: { input: Nothing, reply: Nothing },
     /** Events of the account's repositories that match the rules of the serving version. */
     [REPO_HAPPENED]: { input: RepoHappened },
-    /** A reminder that enqueues the deletion again, in case it was lost. */
+    /** Returns the id of the app while it is being deleted, and otherwise nothing. */
+    getDeleting: { input: Nothing, reply: z.object({ id: Id.optional() }) },
+    /** A reminder that enqueues the deletion again, because it failed or its result was lost. */
     purgeAgain: { input: Nothing },
-    /** Everything that the app stored was removed. */
-    purged: { input: Nothing },
+    /**
+     * Everything that the app with this id stored was removed. Workers of earlier versions send no id. Such a report
+     * may be about an earlier app of the same name.
+     */
+    purged: { input: z.object({ id: Id.optional() }) },
+    /** The deletion of the app with this id failed. */
+    purgeFailed: { input: z.object({ id: Id.optional() }) },
   },
 });

@@ -181,8 +181,7 @@ export const WEBHOOK_BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Time for which repeated events are recognized. No provider repeats an event for more than three days. */
 export const EVENT_IDS_KEPT_MS = 7 * 86_400_000;
 /**
- * Limit of the event ids that one agent remembers, at about 14 bytes each. Above it, the ids of the oldest day are
- * dropped early.
+ * Limit of the event ids that one agent remembers, at about 19 bytes each. Above it, the oldest ids are dropped early.
  */
 export const EVENT_IDS_MAX = 1_000_000;
 export const EVENT_ID_CHARS_MAX = 256;

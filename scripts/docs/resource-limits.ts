@@ -1,8 +1,13 @@
 /** The documented limits of repositories, OAuth, apps, agents and webhooks. */
 import {
+  APP_FETCH_CONNECTIONS_MAX,
+  appFetchesOfAccountMax,
+} from "../../actors/apps/lib/app-host/app-fetch.ts";
+import {
   AGENT_CALL_WAITS_MS_MAX,
   APP_OPERATIONS_MAX,
 } from "../../actors/apps/lib/app-host/operation-places.ts";
+import { processesOfAccountMax } from "../../actors/apps/lib/app-host/process-places.ts";
 import {
   AUDIT_ENTRIES_MAX,
   CLIENT_CHANGES_PER_DAY_MAX,
@@ -48,6 +53,7 @@ import {
   APP_HEAP_MB_MAX,
   APP_PORTS_MAX,
   APP_PORTS_PRESET,
+  APP_PROCESSES_MAX,
   APP_REQUEST_BYTES_MAX,
   APP_RESIDENT_MB_MAX,
   APP_SECRET_BYTES_MAX,
@@ -288,6 +294,16 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "agents of an account; what they store",
     `${count(AGENTS_PER_ACCOUNT)}; ${bytes(AGENT_BYTES_PER_ACCOUNT)} ([settable](configuration.md)), and at most a quarter of a stream of agents`,
     `\`limit_reached\` (409), and nothing of that turn is stored`,
+  ],
+  [
+    "processes of apps on one host, with those that check a deploy; of one account",
+    `${count(APP_PROCESSES_MAX)}; ${count(processesOfAccountMax())}`,
+    "an unused one gives way, of the same account first; 503 with Retry-After where all are used",
+  ],
+  [
+    "fetches of apps that one host makes at a time; of one account",
+    `${count(APP_FETCH_CONNECTIONS_MAX)}; ${count(appFetchesOfAccountMax())}`,
+    "they wait; the more an account has, the more it leaves to the others",
   ],
   [
     "agents of one app that are open in a process",

@@ -126,8 +126,13 @@ export class AgentWorld implements AsyncDisposable {
   }
 
   /** Stores a version of the app and activates it, as a deploy does. */
-  async deploy(name: string, code: string, config: PartialAppConfig = {}): Promise<string> {
-    const key = appKey(ACCOUNT, name);
+  async deploy(
+    name: string,
+    code: string,
+    config: PartialAppConfig = {},
+    account = ACCOUNT,
+  ): Promise<string> {
+    const key = appKey(account, name);
     const version = await this.#stage(key, name, code, config);
     await this.client.call(app, key, "activate", { version });
     return key;

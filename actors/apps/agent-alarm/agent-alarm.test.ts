@@ -4,9 +4,13 @@ import type { AnyActorDefinition } from "../../runtime/kinds/define-actor.ts";
 import { AGENT_ALARM_RETRY_MS, AGENT_ALARM_RETRY_MS_MAX, agentAlarmActor } from "./agent-alarm.ts";
 
 const context = { key: "a.b.C.d", now: 6_000, newId: () => "0".repeat(32), rows: new Map() };
-type State = { at?: number | undefined; rings?: number | undefined };
-const run = (message: "set" | "heard" | "ring", state: State, input: { at?: number } = {}) =>
-  runHandler({ ...agentAlarmActor } as AnyActorDefinition, message, state, input, context);
+type State = { at?: number | undefined; rings?: number | undefined; record?: number };
+type Input = { at?: number; record?: number };
+function run(message: "set" | "heard" | "ring", state: State, input: Input = {}) {
+  const definition = { ...agentAlarmActor } as AnyActorDefinition;
+  const handled = runHandler(definition, message, state, input, context);
+  return { ...handled, state: handled.state as State };
+}
 
 describe("agent-alarm", () => {
   it("set() sets a reminder, and does nothing the second time", () => {
@@ -21,6 +25,43 @@ describe("agent-alarm", () => {
   it("set() without a time takes it back", () => {
     expect(run("set", { at: 5_000 }, {}).forgotten).to.equal(true);
     expect(run("set", {}, {}).forgotten).to.equal(false);
+  });
+
+  it("set() of a former owner neither cancels the alarm of its successor nor puts it off", () => {
+    const { state } = run("set", { at: 9_000, record: 4 }, { at: 5_000, record: 7 });
+    expect(state).to.deep.equal({ at: 5_000, record: 7 });
+    for (const late of [{ record: 5 }, { at: 86_400_000, record: 5 }]) {
+      const ignored = run("set", state, late);
+      expect([ignored.state, ignored.remind, ignored.forgotten]).to.deep.equal([state, {}, false]);
+    }
+    // An alarm that has fired stays until the agent has handled it.
+    const rung = run("ring", state).state;
+    expect(rung).to.deep.equal({ at: 5_000, record: 7, rings: 1 });
+    for (const late of [{ record: 5 }, { at: 86_400_000, record: 5 }, { at: 1_000, record: 5 }]) {
+      expect(run("set", rung, late).changed).to.equal(false);
+    }
+    // The same owner may cancel the alarm, or set another.
+    expect(run("set", state, { record: 7 }).forgotten).to.equal(true);
+    const next = run("set", state, { at: 8_000, record: 8 });
+    expect([next.state, next.remind]).to.deep.equal([{ at: 8_000, record: 8 }, { ring: 8_000 }]);
+    const same = run("set", state, { at: 5_000, record: 8 });
+    expect([same.state, same.remind]).to.deep.equal([{ at: 5_000, record: 8 }, {}]);
+  });
+
+  it("set() with a lower number can make the alarm earlier, because numbers restart with a new app", () => {
+    const { state, remind } = run("set", { at: 9_000, record: 500 }, { at: 7_000, record: 2 });
+    expect([state, remind]).to.deep.equal([{ at: 7_000, record: 500 }, { ring: 7_000 }]);
+  });
+
+  it("set() of an earlier version has no number, and still sets and cancels the alarm", () => {
+    const { state } = run("set", { at: 9_000, record: 7 }, { at: 12_000 });
+    expect(state).to.deep.equal({ at: 12_000, record: 7 });
+    expect(run("set", state, { record: 6 }).changed).to.equal(false);
+    expect(run("set", state, {}).forgotten).to.equal(true);
+    expect(run("set", { at: 9_000 }, { at: 12_000, record: 1 }).state).to.deep.equal({
+      at: 12_000,
+      record: 1,
+    });
   });
 
   it("ring() wakes the agent at growing intervals until the agent handles it; a late ring wakes nobody", () => {

@@ -16,24 +16,37 @@ const AgentAlarmState = z.object({
   at: EpochMs.optional(),
   /** How often the alarm for `at` has fired without being handled; absent before it first fires. */
   rings: z.int().min(1).optional(),
+  /** The highest number of a record that has set this alarm; absent if a host of an earlier version set it. */
+  record: z.int().min(1).optional(),
 });
 
 /**
  * Stored at: `agentKey`
  *
- * State: `{ at?, rings? }`: when the next timer of the agent's database is due, and how often its alarm fired without
- * being handled; forgotten when no timer is set
+ * State: `{ at?, rings?, record? }`: when the next timer of the agent's database is due, how often its alarm fired
+ * without being handled, and the number of the agent's record that set it; forgotten when no timer is set
  */
 export const agentAlarmActor = defineActor(agentAlarm, {
   state: AgentAlarmState,
   initial: {},
 
   handlers: {
-    set(state, { at }) {
-      if (at === state.at && state.rings === undefined) return { state, reply: {} };
-      // The caller knows all due times, so a new alarm replaces the old one.
+    set(state, { at, record = state.record }) {
+      if (isLate(state, record)) {
+        // The present owner may rely on its alarm, so a former one can neither cancel it nor put it off. An earlier
+        // alarm only wakes the agent, which then sets the alarm again. So an app that was deleted and created anew,
+        // whose records have low numbers, gets its alarms even if an alarm of the earlier app is left.
+        const isEarlier = at !== undefined && state.rings === undefined && at < (state.at ?? 0);
+        if (!isEarlier) return { state, reply: {} };
+        return { state: { ...state, at }, remind: { ring: at }, reply: {} };
+      }
+      const isKnown = at === state.at && state.rings === undefined;
+      if (isKnown && record === state.record) return { state, reply: {} };
+      // The caller knows all due times, so a new alarm replaces the old one. Where no alarm is set, a late call does no
+      // harm, so no number needs to be kept.
       if (at === undefined) return { forget: true, reply: {} };
-      return { state: { at }, remind: { ring: at }, reply: {} };
+      const next = { at, ...(record !== undefined && { record }) };
+      return { state: next, ...(!isKnown && { remind: { ring: at } }), reply: {} };
     },
 
     heard(state, { at }) {
@@ -49,10 +62,14 @@ export const agentAlarmActor = defineActor(agentAlarm, {
       // timer is due.
       const pause = Math.min(AGENT_ALARM_RETRY_MS * 2 ** rings, AGENT_ALARM_RETRY_MS_MAX);
       return {
-        state: { at, rings: rings + 1 },
+        state: { ...state, rings: rings + 1 },
         remind: { ring: now + pause },
         send: [envelope(agent, key, "wake", { at })],
       };
     },
   },
 });
+
+/** Returns whether a later record than this one has set the alarm. */
+const isLate = (state: { record?: number | undefined }, record: number | undefined) =>
+  state.record !== undefined && record !== undefined && record < state.record;

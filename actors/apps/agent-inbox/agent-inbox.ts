@@ -35,8 +35,8 @@ const DAY_MS = 86_400_000;
  * Stored at: `agentKey`: account, app, class, name
  *
  * State: `{ next, first, waiting: [[from, to]], turn?: { number, next?, attempt, sentAt?, dueAt? }, keep: { days,
- * count }, inlineBytes, blobBytes?, toldBytes?, ids: [{ day, count }], resumeAt?, trimAt? }`: which events wait, and
- * the one that is with the agent; forgotten when nothing is in the log and no id is remembered
+ * count }, inlineBytes, blobBytes?, toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt? }`: which
+ * events wait, and the one that is with the agent; forgotten when nothing is in the log and no id is remembered
  *
  * Row `event/<number>`: `{ row, id, eventId, eventType?, source, receivedAt, bodyBytes, inlineBytes, blob?, ended?,
  * attempts, lastAttemptAt?, answerStatus?, error?, replays }`: an event of the log, as long as the app's
@@ -44,8 +44,9 @@ const DAY_MS = 86_400_000;
  *
  * Row `request/<number>`: `{ row, request }`: what the agent gets of it; a large body is a blob
  *
- * Row `ids/<day>/<0 to 63>`: `{ row, ids }`: ` <12 characters of a SHA-256>=<number, base 36>` for each event of 7
- * days; the hash is that of `<source><path of the endpoint, if its senders choose the ids> <event id>`
+ * Row `ids/<day>/<0 to 63>`, and `ids/<day>.<generation>/<0 to 63>` for each further 65,536 events of a day: `{ row,
+ * ids }`: ` <12 characters of a SHA-256>=<number, base 36>` for each event of 7 days; the hash is that of
+ * `<source><path of the endpoint, if its senders choose the ids> <event id>`
  */
 export const agentInboxActor = defineActor(agentInbox, {
   state: AgentInboxState,

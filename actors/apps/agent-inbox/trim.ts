@@ -54,7 +54,8 @@ export function tidy(draft: InboxDraft): void {
   const old = forgetOld({ rows, now, days: draft.state.ids }, limits);
   draft.writeRows(old.rows);
   draft.change({ ids: old.days });
-  if (!isForgettable(draft)) draft.remind("trim", now + (hasMore ? NEXT_STEP_MS : DAY_MS));
+  const isUnfinished = hasMore || old.hasMore;
+  if (!isForgettable(draft)) draft.remind("trim", now + (isUnfinished ? NEXT_STEP_MS : DAY_MS));
 }
 
 /** Returns whether the log is empty and no id is remembered. */

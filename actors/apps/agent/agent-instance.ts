@@ -288,7 +288,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       const to = actionsByGateway(message.actions);
       const actions = Object.keys(to).length > 0 ? [{ commit, to }] : [];
       // The alarm is set before the record that needs it: an alarm without a due timer does no harm.
-      if (typeof wakeAt === "number") await this.#setAlarm({ at: wakeAt });
+      if (typeof wakeAt === "number") await this.#setAlarm({ at: wakeAt, record: commit });
       await this.#log.append({
         commit,
         record,
@@ -298,7 +298,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         arrived: this.#sockets.arrivedOf(commit - 1),
       });
       // The alarm is cancelled only after the record that no longer needs it.
-      if (wakeAt === null) await this.#setAlarm({}).catch(() => {});
+      if (wakeAt === null) await this.#setAlarm({ record: commit }).catch(() => {});
       this.#isCommitting = false;
       if (this.#isOver) return;
       this.#held.store(commit);
@@ -319,7 +319,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     for (const { turn } of this.#turns.underWay()) this.#turns.reject(turn, error);
   }
 
-  async #setAlarm(alarm: { at?: number }): Promise<void> {
+  async #setAlarm(alarm: { at?: number; record: number }): Promise<void> {
     await this.#parts.actors.call(agentAlarm, this.#key, "set", alarm);
   }
 

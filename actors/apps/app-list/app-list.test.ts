@@ -26,14 +26,28 @@ describe("app-list", () => {
     runHandler(appListActor, "admit", state, { name: "last" });
   });
 
-  it("changed() and removed() twice, or of an app that is gone, do nothing", () => {
+  it("changed() and removed() twice do what they do once", () => {
     const { state } = runHandler(appListActor, "admit", NONE, { name: "a" });
     const change = { name: "a", serving: 2, at: 9 };
     const changed = runHandler(appListActor, "changed", state, change).state;
     expect(changed?.apps[0]).to.deep.include({ serving: 2, updatedAt: 9 });
+    expect(runHandler(appListActor, "changed", changed, change).state).to.deep.equal(changed);
     const { state: none } = runHandler(appListActor, "removed", changed, { name: "a" });
     expect(none).to.deep.equal(NONE);
     expect(runHandler(appListActor, "removed", none, { name: "a" }).state).to.equal(none);
-    expect(runHandler(appListActor, "changed", none, change).state).to.equal(none);
+  });
+
+  it("changed() adds an app that removed() of an earlier app of its name took out", () => {
+    let { state } = runHandler(appListActor, "admit", NONE, { name: "b" });
+    state = runHandler(appListActor, "admit", state, { name: "a" }).state;
+    state = runHandler(appListActor, "removed", state, { name: "a" }).state;
+    const change = { name: "a", at: 9, createdAt: 8 };
+    state = runHandler(appListActor, "changed", state, change).state;
+    expect(state?.apps.map(({ name }) => name)).to.deep.equal(["a", "b"]);
+    expect(state?.apps[0]).to.deep.equal({ name: "a", createdAt: 8, updatedAt: 9 });
+    // Earlier versions send no time of creation.
+    const early = runHandler(appListActor, "changed", NONE, { name: "a", serving: 1, at: 9 });
+    const expected = { name: "a", createdAt: 9, updatedAt: 9, serving: 1 };
+    expect(early.state?.apps).to.deep.equal([expected]);
   });
 });

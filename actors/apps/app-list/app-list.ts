@@ -32,11 +32,11 @@ export const appListActor = defineActor(appList, {
       return { state: apps.length === state.apps.length ? state : { apps } };
     },
 
-    changed(state, { name, serving, at }) {
-      const known = state.apps.find((one) => one.name === name);
-      if (!known) return { state };
+    changed(state, { name, serving, at, createdAt = at }) {
+      const known = state.apps.find((one) => one.name === name) ?? { name, createdAt };
       const changed = { ...known, updatedAt: at, ...(serving !== undefined && { serving }) };
-      return { state: { apps: state.apps.map((one) => (one === known ? changed : one)) } };
+      const others = state.apps.filter((one) => one.name !== name);
+      return { state: { apps: [...others, changed].toSorted(byName) } };
     },
 
     list: (state) => ({ state, reply: { apps: state.apps } }),

@@ -3,7 +3,7 @@ import { type AppConfig, AppConfig as Config } from "../../../schemas/apps/app-c
 import { APP_SECRETS_MAX, APP_VERSIONS_MAX } from "../../../schemas/apps/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { APP_PURGE_RETRY_MS, appActor } from "./app.ts";
+import { APP_PURGE_LOST_MS, APP_PURGE_RETRY_MS, appActor } from "./app.ts";
 import type { AppRow, AppState } from "./app-state.ts";
 
 const ACCOUNT = "a".repeat(32);
@@ -130,25 +130,63 @@ describe("app", () => {
     expect(refused.code).to.equal("conflict");
   });
 
+  it("the first message of an app adds it to the list, and later ones do not", () => {
+    const app = new App();
+    app.stage();
+    expect(app.sent).to.deep.equal(["app-list changed"]);
+    app.stage();
+    expect(app.sent).to.deep.equal([]);
+    const other = new App();
+    other.run("putSecret", { name: "TOKEN", sealed: "v1.x.y" });
+    expect(other.sent).to.deep.equal(["app-list changed"]);
+    other.stage();
+    expect(other.sent).to.deep.equal([]);
+  });
+
   it("delete() keeps the name until everything is gone, and asks again without an answer", () => {
     const app = new App();
     app.deploy();
+    const { id = "" } = app.state;
+    expect(app.run("getDeleting", {})).to.deep.equal({});
     app.now = 1_000;
     app.run("delete", {});
     expect(app.sent).to.deep.equal(["app-purge purge"]);
-    expect(app.remind).to.deep.equal({ purgeAgain: 1_000 + APP_PURGE_RETRY_MS });
+    expect(app.inputs).to.deep.equal([{ app: KEY, id }]);
+    expect(app.remind).to.deep.equal({ purgeAgain: 1_000 + APP_PURGE_LOST_MS });
+    expect(app.run("getDeleting", {})).to.deep.equal({ id });
     expect(refusal(() => app.run("get", {})).code).to.equal("not_found");
     expect(refusal(() => app.stage()).code).to.equal("conflict");
     app.run("purgeAgain", {});
-    expect(app.sent).to.deep.equal(["app-purge purge"]);
-    app.run("purged", {});
+    expect(app.inputs).to.deep.equal([{ app: KEY, id }]);
+    expect(app.remind).to.deep.equal({ purgeAgain: 1_000 + APP_PURGE_LOST_MS });
+    app.run("purged", { id });
     expect(app.sent).to.deep.equal(["app-list removed", "app-ports released"]);
-    app.run("purged", {});
+    app.run("purged", { id });
+    app.run("purgeFailed", { id });
+    expect(app.remind).to.deep.equal({});
     app.run("purgeAgain", {});
     expect(app.sent).to.deep.equal([]);
     expect(app.stage()).to.equal(1);
-    app.run("purged", {});
+    app.run("purged", { id });
     expect(app.run("get", {}).versions).to.have.lengthOf(1);
+  });
+
+  it("purged() with the id of an earlier app frees no name; without an id, the deletion is repeated", () => {
+    const app = new App();
+    app.deploy();
+    app.run("delete", {});
+    const other = "f".repeat(32);
+    for (const message of ["purged", "purgeFailed"] as const) {
+      app.run(message, { id: other });
+      expect(app.state.status, message).to.equal("deleting");
+      expect(app.remind, message).to.deep.equal({});
+      // Workers of earlier versions send no id.
+      app.run(message, {});
+      expect(app.state.status, message).to.equal("deleting");
+      expect(app.remind, message).to.deep.equal({ purgeAgain: APP_PURGE_RETRY_MS });
+    }
+    app.run("purgeFailed", { id: app.state.id });
+    expect(app.remind).to.deep.equal({ purgeAgain: APP_PURGE_RETRY_MS });
   });
 });
 
@@ -158,6 +196,7 @@ class App {
   now = 0;
   live: unknown;
   sent: string[] = [];
+  inputs: unknown[] = [];
   remind: Readonly<Record<string, unknown>> = {};
   readonly #rows = new Map<string, AppRow>();
   #bundles = 0;
@@ -180,6 +219,7 @@ class App {
     this.live = handled.live;
     this.remind = handled.remind;
     this.sent = handled.send.map(({ kind, message: sent }) => `${kind} ${sent}`);
+    this.inputs = handled.send.map((sent) => sent.input);
     return handled.reply;
   }
 

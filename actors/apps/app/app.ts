@@ -11,8 +11,13 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { deliveriesOf, followEvents } from "./app-events.ts";
 import { AppRow, AppState } from "./app-state.ts";
 
-/** Pause before the deletion of an app's data is tried again if no result arrived. */
+/** Pause before the deletion of an app's data is tried again after a failure. */
 export const APP_PURGE_RETRY_MS = 10 * 60_000;
+/**
+ * Time after which a deletion without a result counts as lost and is enqueued again. It is longer than a busy lane
+ * takes, so that usually only one task of an app exists.
+ */
+export const APP_PURGE_LOST_MS = 60 * 60_000;
 
 type State = DeepReadonly<AppState>;
 type Row = DeepReadonly<AppRow>;
@@ -59,13 +64,13 @@ export const appActor = defineActor(contract, {
       }
       const number = state.next;
       const version = { number, createdAt: now, bundle, bundleBytes, status: "checking" as const };
-      const next: State = { ...existing(state, now, newId), next: number + 1 };
+      const next = { ...existing(state, now, newId), next: number + 1 };
       const { removed, bundles } = outdated(next, rows);
       return {
         state: next,
         rows: { [`version.${number}`]: { version, config }, ...removed },
         reply: { version: number },
-        send: purgeOf(key, bundles),
+        send: [...created(state, next, key), ...purgeOf(key, bundles)],
       };
     },
 
@@ -134,12 +139,13 @@ export const appActor = defineActor(contract, {
         const text = `Cannot keep secret: app "${readAppKey(key).app}" has ${APP_SECRETS_MAX}`;
         throw new ActorError("limit_reached", text);
       }
-      const next: State = { ...existing(state, now, newId), revision: state.revision + 1 };
+      const next = { ...existing(state, now, newId), revision: state.revision + 1 };
       return {
         state: next,
         rows: { [`secret.${name}`]: { secret: { name, sealed, updatedAt: now } } },
         reply: {},
         live: { revision: next.revision },
+        send: created(state, next, key),
       };
     },
 
@@ -175,11 +181,16 @@ export const appActor = defineActor(contract, {
         live: { revision: next.revision },
         send: [
           ...followEvents(key, configOf(rows, state.serving)),
-          envelope(appPurge, key, "purge", { app: key }),
+          envelope(appPurge, key, "purge", { app: key, id: state.id }),
         ],
-        remind: { purgeAgain: now + APP_PURGE_RETRY_MS },
+        remind: { purgeAgain: now + APP_PURGE_LOST_MS },
       };
     },
+
+    getDeleting: (state) => ({
+      state,
+      reply: state.status === "deleting" ? { id: state.id } : {},
+    }),
 
     repoHappened(state, { events, numbers = [] }, { key, rows }) {
       // The event may be older than a change of the rules or the deletion of the app. The present rules decide.
@@ -196,13 +207,20 @@ export const appActor = defineActor(contract, {
       if (state.status !== "deleting") return { state };
       return {
         state,
-        send: [envelope(appPurge, key, "purge", { app: key })],
-        remind: { purgeAgain: now + APP_PURGE_RETRY_MS },
+        send: [envelope(appPurge, key, "purge", { app: key, id: state.id })],
+        remind: { purgeAgain: now + APP_PURGE_LOST_MS },
       };
     },
 
-    purged(state, _input, { key }) {
-      if (state.status !== "deleting") return { state };
+    purgeFailed(state, { id }, { now }) {
+      if (!isDeleting(state, id)) return { state };
+      return { state, remind: { purgeAgain: now + APP_PURGE_RETRY_MS } };
+    },
+
+    purged(state, { id }, { key, now }) {
+      if (!isDeleting(state, id)) return { state };
+      // The worker may have removed the data of an earlier app only. A worker that knows the id repeats the deletion.
+      if (id === undefined) return { state, remind: { purgeAgain: now + APP_PURGE_RETRY_MS } };
       const { accountId, app } = readAppKey(key);
       return {
         forget: true,
@@ -215,9 +233,13 @@ export const appActor = defineActor(contract, {
   },
 });
 
-const existing = (state: State, now: number, newId: () => string): State => ({
+/** Returns whether this app is being deleted. A report without an id may be about this app or an earlier one. */
+const isDeleting = (state: State, id: string | undefined) =>
+  state.status === "deleting" && (id === undefined || id === state.id);
+
+const existing = (state: State, now: number, newId: () => string) => ({
   ...state,
-  status: "there",
+  status: "there" as const,
   id: state.id ?? newId(),
   createdAt: state.createdAt ?? now,
   updatedAt: now,
@@ -227,10 +249,17 @@ function serve(state: State, number: number, now: number): State {
   return { ...state, serving: number, revision: state.revision + 1, updatedAt: now };
 }
 
-function changed({ serving }: State, key: string, now: number): Envelope {
+/** Returns the message that adds a new app to its account's list. */
+const created = (before: State, state: State, key: string): Envelope[] =>
+  before.status === undefined ? [changed(state, key, state.updatedAt ?? 0)] : [];
+
+function changed({ serving, createdAt }: State, key: string, now: number): Envelope {
   const { accountId, app } = readAppKey(key);
-  const version = serving === undefined ? {} : { serving };
-  return envelope(appList, accountId, "changed", { name: app, at: now, ...version });
+  return envelope(appList, accountId, "changed", {
+    ...{ name: app, at: now },
+    ...(createdAt !== undefined && { createdAt }),
+    ...(serving !== undefined && { serving }),
+  });
 }
 
 function overview(state: State, rows: Rows, key: string) {

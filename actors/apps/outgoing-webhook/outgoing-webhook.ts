@@ -42,14 +42,15 @@ type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "content
 /**
  * Stored at: `agentKey`, or account id for webhooks of rendering jobs
  *
- * State: `{ next, first, waiting: [{ number, dueAt, sentAt? }], payloadBytes?, toldBytes?, ids: [{ day, count }],
- * resumeAt?, trimAt? }`: which have not ended, and when each is due
+ * State: `{ next, first, waiting: [{ number, dueAt, sentAt? }], payloadBytes?, toldBytes?, ids: [{ day, generation?,
+ * count }], resumeAt?, trimAt? }`: which have not ended, and when each is due
  *
  * Row `webhook/<number>`: `{ row, id, url, payload, payloadBytes, contentType, secret?: { name } or { sealed } or
  * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, tries: [{ at,
  * durationMs, status?, error?, answer? }] }`: 1,000 that have ended, for 30 days; the last 10 tries of each
  *
- * Row `ids/<day>/<0 to 63>`: as those of `agent-inbox`: what was sent under an id in 7 days
+ * Row `ids/<day>/<0 to 63>`, `ids/<day>.<generation>/<0 to 63>`: as those of `agent-inbox`: what was sent under an id
+ * in 7 days
  */
 export const outgoingWebhookActor = defineActor(outgoingWebhook, {
   state: OutgoingState,

@@ -8,10 +8,21 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { EGRESS_REDIRECTS_MAX } from "../../../../schemas/limits.ts";
 import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { WaitingSlots } from "../../../egress/waiting-slots.ts";
 
 /** Limit of the open connections of all apps' fetches on one host, and of the idle connections that are kept. */
-const APP_FETCH_CONNECTIONS_MAX = 512;
+export const APP_FETCH_CONNECTIONS_MAX = 512;
+/**
+ * One account's share of these connections. The rest is for other accounts, and the fewer connections an account has,
+ * the more of the rest it may take. Without a share, a few apps of one account whose fetches get no answer could stop
+ * the fetches of all accounts.
+ */
+const APP_FETCH_ACCOUNT_SHARE = 0.75;
+
+/** Returns the limit for the connections of one account's fetches. */
+export function appFetchesOfAccountMax(max = APP_FETCH_CONNECTIONS_MAX): number {
+  return Math.floor(max * APP_FETCH_ACCOUNT_SHARE);
+}
 
 /** Headers that app code must not set, because they belong to the connection or to the platform. */
 const OURS = new Set([
@@ -27,7 +38,7 @@ const OURS = new Set([
 const ABOUT_ENCODING = new Set(["content-encoding", "content-length", "transfer-encoding"]);
 
 interface Asker {
-  /** The account of the app. Its lookups of names count for it. */
+  /** The account of the app. The connections and the lookups of names count for it. */
   account: string;
   signal: AbortSignal;
   /** Called with the size of each chunk of the body. */
@@ -36,7 +47,11 @@ interface Asker {
 
 export class AppFetch {
   readonly #agents: EgressAgents;
-  readonly #places = new Semaphore(APP_FETCH_CONNECTIONS_MAX);
+  readonly #places = new WaitingSlots<string>({
+    max: APP_FETCH_CONNECTIONS_MAX,
+    perOwner: appFetchesOfAccountMax(),
+    keptFree: APP_FETCH_CONNECTIONS_MAX - appFetchesOfAccountMax(),
+  });
 
   constructor({ guard }: { guard: EgressGuard }) {
     this.#agents = new EgressAgents({ guard, idleMax: APP_FETCH_CONNECTIONS_MAX });
@@ -50,7 +65,7 @@ export class AppFetch {
     operation: Extract<Operation, { type: "fetch" }>,
     asker: Asker,
   ): Promise<OperationResult> {
-    const release = await this.#places.take(asker.signal);
+    const release = await this.#places.take(asker.account, asker.signal);
     try {
       return await this.#fetch(operation, asker);
     } finally {

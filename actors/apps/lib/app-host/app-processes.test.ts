@@ -3,6 +3,7 @@ import { rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
+import { app } from "../../../../schemas/apps/app.ts";
 import { APP_HELD_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../../scripts/testing/agent-app.ts";
 import {
@@ -14,8 +15,9 @@ import {
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { AGENT_CRASHED_TURNS_KEPT_MAX, AGENT_TURN_CRASHES_MAX } from "./app-processes.ts";
+import { AGENT_CRASHED_TURNS_KEPT_MAX, AGENT_TURN_CRASHES_MAX } from "./crashed-turns.ts";
 import { APP_OPERATIONS_MAX } from "./operation-places.ts";
+import { processesOfAccountMax } from "./process-places.ts";
 import { APP_RESTART_MS } from "./restart-pauses.ts";
 
 const BROKEN = "throw new Error('not today')";
@@ -103,7 +105,7 @@ describe("processes of apps", function () {
 
   it("as many run as may, one that nothing uses gives way, and past that the next is refused", async () => {
     await host.stop();
-    host = await world.host("second", { processesMax: 2 });
+    host = await world.host("second", { processesMax: 3 });
     const { processes } = host.agents;
     const asked: ServerResponse[] = [];
     await using outside = await startHttpServer((_request, response) => void asked.push(response));
@@ -125,7 +127,7 @@ describe("processes of apps", function () {
     const { code: refused, message } = await refusalOf(processes.of(apps[1] ?? ""));
     expect([refused, message]).to.deep.equal([
       "busy",
-      "Cannot start the app: its host runs 2 of them",
+      `Cannot start the app: its host runs ${processesOfAccountMax(3)} of its account`,
     ]);
     for (const response of asked) response.end("done");
     await Promise.all([first, third]);
@@ -135,6 +137,33 @@ describe("processes of apps", function () {
         () => false,
       ),
     );
+  });
+
+  it("an account with its share leaves room for others, and a check takes a place too", async () => {
+    await host.stop();
+    host = await world.host("second", { processesMax: 2 });
+    const { processes } = host.agents;
+    const asked: ServerResponse[] = [];
+    await using outside = await startHttpServer((_request, response) => void asked.push(response));
+    const vars = { OUTSIDE: `http://${outside.address}:${outside.port}` };
+    const waits = `export default { fetch: async (request, env) => new Response(await (await fetch(env.OUTSIDE)).text()) }`;
+    const first = await world.deploy("one", waits, { vars });
+    const second = await world.deploy("two", waits, { vars });
+    const other = await world.deploy("one", waits, { vars }, "b".repeat(32));
+    const request = { method: "GET", url: "http://app/", headers: [] };
+    const answer = world.client.call(appEntry, first, "request", request);
+    await until("it is under way", () => asked.length === 1);
+    const refused = await refusalOf(processes.of(second));
+    expect([refused.code, refused.message]).to.deep.equal([
+      "busy",
+      "Cannot start the app: its host runs 1 of its account",
+    ]);
+    // The process that checks a version takes a place of the account too.
+    const serving = await world.client.call(app, second, "getServing", {});
+    expect((await refusalOf(processes.check(second, serving))).code).to.equal("busy");
+    await processes.of(other);
+    asked[0]?.end("done");
+    await answer;
   });
 
   it("an agent with nothing to do gives way to another, and past those that work the next is refused", async () => {

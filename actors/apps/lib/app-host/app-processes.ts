@@ -3,12 +3,7 @@
  */
 import { join } from "node:path";
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
-import { readAppKey } from "../../../../schemas/apps/app-names.ts";
-import {
-  AGENT_TURN_MS_MAX,
-  APP_PROCESS_IDLE_MS,
-  APP_PROCESSES_MAX,
-} from "../../../../schemas/apps/limits.ts";
+import { AGENT_TURN_MS_MAX, APP_PROCESS_IDLE_MS } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { countWork } from "../../../../schemas/meter.ts";
 import { AppProcess, type AppProcessParts } from "../app-process/app-process.ts";
@@ -18,12 +13,10 @@ import { ProcessProbe } from "../app-process/process-probe.ts";
 import type { Exported, ProcessStart } from "../app-process/process-program.ts";
 import type { AppProcessesParts } from "./app-processes-parts.ts";
 import type { AppUsers } from "./app-user.ts";
+import { valuesOf } from "./app-values.ts";
+import { CrashedTurns } from "./crashed-turns.ts";
+import { type IdleProcess, ProcessPlaces } from "./process-places.ts";
 import { RestartPauses } from "./restart-pauses.ts";
-
-/** Number of process crashes during one turn after which the turn is refused. */
-export const AGENT_TURN_CRASHES_MAX = 2;
-/** Number of turns with crashes that a host remembers, at about 150 bytes each. */
-export const AGENT_CRASHED_TURNS_KEPT_MAX = 10_000;
 
 /** A running process with the serving version of an app's code. */
 export interface Running {
@@ -39,6 +32,10 @@ interface Slot {
   running: Running | undefined;
   outdated: AbortController;
   idleSince: number | undefined;
+  /** True after the process was ended to make room for another. */
+  hasGivenWay?: true;
+  /** Releases the place of the process. */
+  release(): void;
 }
 
 /** Interval between two searches for idle processes. */
@@ -51,8 +48,9 @@ export class AppProcesses {
   readonly #current = new Map<string, Slot>();
   /** All processes that run or start, including those that are being retired. */
   readonly #all = new Set<Slot>();
+  readonly #places: ProcessPlaces;
   readonly #restarts: RestartPauses;
-  readonly #crashes = new Map<string, number>();
+  readonly #crashes = new CrashedTurns();
   readonly #stopped = new AbortController();
   #made = 0;
   readonly #probe: ProcessProbe;
@@ -62,6 +60,7 @@ export class AppProcesses {
     this.#parts = parts;
     this.#users = parts.users;
     this.#agentsMax = parts.agentsMax ?? agentsByOpenFiles();
+    this.#places = new ProcessPlaces(parts.processesMax);
     const { clock, logger } = parts;
     this.#restarts = new RestartPauses(clock);
     const start = (key: string, what: ProcessStart) => this.#run(key, what, () => {});
@@ -110,7 +109,7 @@ export class AppProcesses {
 
   /** Starts a version that does not serve yet, returns its exports, and ends its process. */
   async check(key: string, version: ServingApp): Promise<Exported> {
-    this.#checkRoom();
+    const release = this.#takePlace(key);
     try {
       const process = await this.#launch(key, version);
       process.kill("it was started to be checked");
@@ -122,6 +121,7 @@ export class AppProcesses {
       // without delay.
       throw new ActorError("deadline_exceeded", error.message);
     } finally {
+      release();
       this.#release(key);
     }
   }
@@ -133,13 +133,7 @@ export class AppProcesses {
 
   /** Records that a process ended during this turn. Returns true if the turn must not be tried again. */
   crashed(id: string): boolean {
-    const times = (this.#crashes.get(id) ?? 0) + 1;
-    this.#crashes.delete(id);
-    this.#crashes.set(id, times);
-    const [oldest] = this.#crashes.keys();
-    if (this.#crashes.size > AGENT_CRASHED_TURNS_KEPT_MAX && oldest !== undefined)
-      this.#crashes.delete(oldest);
-    return times >= AGENT_TURN_CRASHES_MAX;
+    return this.#crashes.add(id);
   }
 
   /** Ends all processes and removes their files. */
@@ -171,7 +165,7 @@ export class AppProcesses {
   }
 
   #start(key: string, serving: ServingApp): Promise<Running> {
-    this.#checkRoom();
+    const release = this.#takePlace(key);
     const before = this.#current.get(key);
     const outdated = new AbortController();
     const starting = this.#startLater(key, serving).then((process) => {
@@ -180,7 +174,10 @@ export class AppProcesses {
       void process.ended.then((error) => this.#ended(slot, error));
       return running;
     });
-    const slot: Slot = { key, running: undefined, starting, outdated, idleSince: undefined };
+    const slot: Slot = {
+      ...{ key, starting, outdated, release },
+      ...{ running: undefined, idleSince: undefined },
+    };
     this.#all.add(slot);
     this.#current.set(key, slot);
     starting.then(
@@ -206,7 +203,7 @@ export class AppProcesses {
 
   async #launch(key: string, serving: ServingApp): Promise<AppProcess> {
     const { blobs, log } = this.#parts;
-    const values = this.#valuesOf(key, serving);
+    const values = valuesOf(this.#parts, key, serving);
     const bundle = Buffer.concat(await Array.fromAsync(blobs.get(serving.bundle)));
     return this.#run(key, { serving, bundle, values }, (line) =>
       log.print(key, { version: serving.version, ...line }),
@@ -254,34 +251,20 @@ export class AppProcesses {
     }
   }
 
-  /**
-   * Returns the values of an app's `env`. Throws ActorError when a secret cannot be opened; only the operator can fix
-   * that.
-   */
-  #valuesOf(key: string, { config, secrets }: ServingApp): Record<string, unknown> {
-    const values: Record<string, unknown> = { ...config.vars };
-    for (const { name, sealed } of secrets) {
-      try {
-        values[name] = this.#parts.secrets.open(sealed, { ...readAppKey(key), name });
-      } catch (error) {
-        this.#parts.logger.error({ err: error, app: key, secret: name }, "secret not opened");
-        throw new ActorError("unavailable", `Cannot start the app: secret "${name}" does not open`);
-      }
-    }
-    return values;
+  #takePlace(key: string): () => void {
+    return this.#places.take(key, () => [...this.#idle()]);
   }
 
-  #checkRoom(): void {
-    const { processesMax = APP_PROCESSES_MAX } = this.#parts;
-    if (this.#all.size < processesMax) return;
-    const [longest] = [...this.#all]
-      .filter(({ running }) => running?.process.users === 0)
-      .toSorted((one, other) => (one.idleSince ?? Infinity) - (other.idleSince ?? Infinity));
-    if (!longest) {
-      const text = `Cannot start the app: its host runs ${processesMax} of them`;
-      throw new ActorError("busy", text, { retryAfterS: 1 });
+  *#idle(): Iterable<IdleProcess> {
+    for (const slot of this.#all) {
+      if (slot.hasGivenWay || slot.running?.process.users !== 0) continue;
+      const giveWay = () => {
+        slot.hasGivenWay = true;
+        this.#endIdle(slot, "others need its place");
+        slot.release();
+      };
+      yield { key: slot.key, idleSince: slot.idleSince, giveWay };
     }
-    longest.running?.process.kill("others need its place");
   }
 
   /** Starts the serving version if it has changed. Agents of the former version then move to it. */
@@ -335,7 +318,8 @@ export class AppProcesses {
   #ended(slot: Slot, error: Error): void {
     const { log, logger } = this.#parts;
     const { key, running } = slot;
-    const isExpected = slot.outdated.signal.aborted || this.#stopped.signal.aborted;
+    const isExpected =
+      slot.hasGivenWay || slot.outdated.signal.aborted || this.#stopped.signal.aborted;
     this.#forget(slot);
     if (isExpected || slot.idleSince !== undefined) return;
     const { lastWords = "", bound } = error instanceof ProcessEnded ? error : {};
@@ -348,6 +332,7 @@ export class AppProcesses {
 
   #forget(slot: Slot): void {
     slot.outdated.abort();
+    slot.release();
     this.#all.delete(slot);
     if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
     this.#release(slot.key);
@@ -358,6 +343,12 @@ export class AppProcesses {
     for (const slot of this.#all) if (slot.key === key) return;
     this.#users.release(key);
     if (!this.#current.has(key)) this.#parts.serving.unwatch(key);
+  }
+
+  /** Ends a process that nothing uses. The next request of its app starts another. */
+  #endIdle(slot: Slot, reason: string): void {
+    if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
+    slot.running?.process.kill(reason);
   }
 
   async #sweep(): Promise<void> {
@@ -373,8 +364,7 @@ export class AppProcesses {
         if (isUsed) slot.idleSince = undefined;
         else slot.idleSince ??= now;
         if (slot.idleSince === undefined || now - slot.idleSince < idleMs) continue;
-        if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
-        slot.running?.process.kill("nothing uses it");
+        this.#endIdle(slot, "nothing uses it");
       }
       this.#restarts.sweep();
     }

@@ -1,36 +1,53 @@
 /**
- * Remembers ids for a number of days in rows of an actor. Each row holds a small part of a day's ids, so that adding
- * an id is a small write.
+ * Remembers ids for a number of days in rows of an actor. Each row holds a small part of the ids of a generation, so
+ * that adding an id is a small write. A day has one generation, or several if it has many ids.
  */
 import { hash as digest } from "node:crypto";
 import { z } from "zod";
+import { EVENT_IDS_MAX } from "../../../../schemas/apps/limits.ts";
 
 /** A row contains ` <12 characters of a SHA-256>=<number, base 36>` for each id. */
 export const RecentIdsRow = z.object({ row: z.literal("ids"), ids: z.string() });
 export type RecentIdsRow = z.infer<typeof RecentIdsRow>;
 
-/** Number of ids of each day. Days are numbered from 1970-01-01. */
-export const RecentDays = z.array(z.object({ day: z.int(), count: z.int() }));
+/**
+ * Number of ids of each generation, oldest first. Days are numbered from 1970-01-01. The first generation of a day has
+ * no number, the next one is 1. Earlier versions stored one generation of each day, whatever its size.
+ */
+export const RecentDays = z.array(
+  z.object({ day: z.int(), generation: z.int().min(1).optional(), count: z.int() }),
+);
 export type RecentDays = z.infer<typeof RecentDays>;
 
 interface Row {
   row: string;
 }
 type Rows = ReadonlyMap<string, Readonly<Row>>;
-type Days = readonly Readonly<RecentDays[number]>[];
+type Generation = Readonly<RecentDays[number]>;
+type Days = readonly Generation[];
 
 const DAY_MS = 86_400_000;
-/** Number of rows per day. With this number, a million ids of one day take 220 kB per row. */
+/** Number of rows of a generation. */
 const PARTS = 64;
 const HASH_CHARS = 12;
+/** Number of ids of a generation. Each row then has about 20 kB. */
+export const GENERATION_IDS_MAX = 65_536;
+/**
+ * Length of a row past which a generation ends early. Only a sender that chooses ids by their hashes can fill one row
+ * so much more than the others.
+ */
+export const IDS_ROW_CHARS_MAX = 64_000;
+/** Generations whose rows one call deletes, because one transition may change 500 rows. */
+const GENERATIONS_FORGOTTEN_AT_ONCE = 4;
 
 const dayOf = (now: number) => Math.floor(now / DAY_MS);
-const rowOf = (day: number, part: number) => `ids/${day}/${part}`;
+const rowOf = ({ day, generation }: Omit<Generation, "count">, part: number) =>
+  generation === undefined ? `ids/${day}/${part}` : `ids/${day}.${generation}/${part}`;
 
 /** The stored form of an id, computed once for all its uses. */
 export interface RecentId {
   hash: string;
-  /** The number of the day's row that holds the id. */
+  /** The number of the row, among those of a generation, that holds the id. */
   part: number;
 }
 
@@ -46,9 +63,9 @@ export function recall(
   { rows, days, now, keptMs }: { rows: Rows; days: Days; now: number; keptMs: number },
   { hash, part }: RecentId,
 ): number | undefined {
-  for (const { day } of days) {
-    if (day < dayOf(now - keptMs)) continue;
-    const ids = idsOf(rows.get(rowOf(day, part)));
+  for (const generation of days) {
+    if (generation.day < dayOf(now - keptMs)) continue;
+    const ids = idsOf(rows.get(rowOf(generation, part)));
     const at = ids.indexOf(` ${hash}=`);
     if (at === -1) continue;
     const [number = ""] = ids.slice(at + HASH_CHARS + 2).split(" ", 1);
@@ -57,40 +74,73 @@ export function recall(
   return undefined;
 }
 
-/** Stores an id with its number. Returns the changed row and the new list of days. */
+/**
+ * Stores an id with its number. Returns the changed rows and the new list of generations. When a generation begins and
+ * there are too many ids, the oldest generation is deleted.
+ */
 export function remember(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
-  { hash, part }: RecentId,
+  id: RecentId,
   number: number,
-): { rows: Record<string, RecentIdsRow>; days: RecentDays } {
-  // Clocks of hosts differ. If another host has already started a later day, that day is used.
+): { rows: Record<string, RecentIdsRow | null>; days: RecentDays } {
   const last = days.at(-1);
-  const day = Math.max(dayOf(now), last?.day ?? 0);
-  const row = rowOf(day, part);
-  const ids = `${idsOf(rows.get(row))} ${hash}=${number.toString(36)}`;
-  const others = last?.day === day ? days.slice(0, -1) : days;
-  const count = (last?.day === day ? last.count : 0) + 1;
-  return { rows: { [row]: { row: "ids", ids } }, days: [...others, { day, count }] };
+  const current = generationFor({ rows, last, now }, id);
+  const row = rowOf(current, id.part);
+  const ids = `${idsOf(rows.get(row))} ${id.hash}=${number.toString(36)}`;
+  const written: Record<string, RecentIdsRow> = { [row]: { row: "ids", ids } };
+  const counted = { ...current, count: current.count + 1 };
+  if (current === last) return { rows: written, days: [...days.slice(0, -1), counted] };
+  const old = oldest({ rows, days: [...days, counted] }, (_, total) => total > EVENT_IDS_MAX, 1);
+  return { rows: { ...old.rows, ...written }, days: old.days };
 }
 
-/** Deletes the rows of expired days, and of the oldest days (never the last day) while there are too many ids. */
+/** Returns the generation for a new id: the last one, or a new one. */
+function generationFor(
+  { rows, last, now }: { rows: Rows; last: Generation | undefined; now: number },
+  { part }: RecentId,
+): Generation {
+  // Clocks of hosts differ. If another host has already started a later day, that day is used.
+  const day = Math.max(dayOf(now), last?.day ?? 0);
+  if (last?.day !== day) return { day, count: 0 };
+  const isFull =
+    last.count >= GENERATION_IDS_MAX ||
+    idsOf(rows.get(rowOf(last, part))).length > IDS_ROW_CHARS_MAX;
+  return isFull ? { day, generation: (last.generation ?? 0) + 1, count: 0 } : last;
+}
+
+/**
+ * Deletes the rows of expired days, and of the oldest generations (never the last one) while there are too many ids.
+ * `hasMore`: there were too many rows to delete at once.
+ */
 export function forgetOld(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
   { keptMs, idsMax }: { keptMs: number; idsMax: number },
+): { rows: Record<string, null>; days: RecentDays; hasMore: boolean } {
+  const isOver = ({ day }: Generation, total: number, isLast: boolean) =>
+    day < dayOf(now - keptMs) || (total > idsMax && !isLast);
+  const old = oldest({ rows, days }, isOver, GENERATIONS_FORGOTTEN_AT_ONCE);
+  const left = oldest({ rows, days: old.days }, isOver, 1);
+  return { ...old, hasMore: left.days.length < old.days.length };
+}
+
+/** Deletes the oldest generations while `isOver` is true for them and the number of ids. */
+function oldest(
+  { rows, days }: { rows: Rows; days: Days },
+  isOver: (generation: Generation, total: number, isLast: boolean) => boolean,
+  atOnce: number,
 ): { rows: Record<string, null>; days: RecentDays } {
   let total = days.reduce((sum, { count }) => sum + count, 0);
-  const kept = [...days];
-  const gone: number[] = [];
-  for (const { day, count } of days) {
-    const isLast = kept.length === 1;
-    if (day >= dayOf(now - keptMs) && (total <= idsMax || isLast)) break;
-    gone.push(day);
-    kept.shift();
-    total -= count;
+  let gone = 0;
+  for (const generation of days) {
+    if (gone === atOnce || !isOver(generation, total, gone === days.length - 1)) break;
+    total -= generation.count;
+    gone += 1;
   }
-  const names = gone.flatMap((day) => Array.from({ length: PARTS }, (_, part) => rowOf(day, part)));
+  const names = days
+    .slice(0, gone)
+    .flatMap((generation) => Array.from({ length: PARTS }, (_, part) => rowOf(generation, part)));
   const there = names.filter((name) => rows.has(name));
-  return { rows: Object.fromEntries(there.map((name) => [name, null])), days: kept };
+  return { rows: Object.fromEntries(there.map((name) => [name, null])), days: days.slice(gone) };
 }
 
 function idsOf(row: Readonly<Row> | undefined): string {
