@@ -37,6 +37,7 @@ const GATEWAY_TAKES = new Set([
   "actors/runtime/lib/shared-slots.ts",
   "actors/runtime/store/stored-lines.ts",
   "actors/runtime/lib/time-limit.ts",
+  "actors/runtime/lib/turn-queue.ts",
 ]);
 /** Folders of `gateway/` that every area may import from. They import from no area. */
 const GATEWAY_SHARED = new Set(["http", "pages", "platform"]);

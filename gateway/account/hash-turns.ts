@@ -2,6 +2,7 @@
  * Gives hashes of passwords their turn on a thread. Known people, who have a session or a browser in which they signed
  * in before, have places of their own in the queue and go first, so that strangers cannot keep them out.
  */
+import { TurnQueue } from "../../actors/runtime/lib/turn-queue.ts";
 
 /** The lanes of the queue, in the order in which they are served. */
 export type Lane = "known" | "unknown";
@@ -47,10 +48,13 @@ export class HashTurns {
   }
 }
 
-/** Waiting hashes by source. Sources are served in turn, so that none waits for all hashes of another. */
+/** Waiting hashes. Their sources take turns, so that none waits for all hashes of another. */
 class WaitingLane {
-  readonly #bySource = new Map<string, Enter[]>();
-  size = 0;
+  readonly #queue = new TurnQueue<string, Enter>();
+
+  get size(): number {
+    return this.#queue.size;
+  }
 
   wait(from: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
@@ -59,33 +63,15 @@ class WaitingLane {
         resolve();
       };
       const leave = () => {
-        this.#remove(from, enter);
+        this.#queue.remove(from, enter);
         reject(signal.reason);
       };
       signal.addEventListener("abort", leave, { once: true });
-      const ofSource = this.#bySource.get(from);
-      if (ofSource) ofSource.push(enter);
-      else this.#bySource.set(from, [enter]);
-      this.size += 1;
+      this.#queue.push(from, enter);
     });
   }
 
-  /** Takes the oldest hash of the source that was served least recently. */
   next(): Enter | undefined {
-    const [first] = this.#bySource;
-    if (!first) return undefined;
-    const [from, [enter, ...others]] = first;
-    this.size -= 1;
-    // A Map keeps the order of insertion, so the source is now the last.
-    this.#bySource.delete(from);
-    if (others.length > 0) this.#bySource.set(from, others);
-    return enter;
-  }
-
-  #remove(from: string, enter: Enter): void {
-    const others = (this.#bySource.get(from) ?? []).filter((one) => one !== enter);
-    this.size -= 1;
-    if (others.length > 0) this.#bySource.set(from, others);
-    else this.#bySource.delete(from);
+    return this.#queue.shift();
   }
 }

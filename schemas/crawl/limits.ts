@@ -38,8 +38,11 @@ export const SITEMAP_BYTES_MAX = 50 * 1024 * 1024;
  * Characters of a class attribute in which the language of a code block is searched. Real attributes have about 50.
  */
 export const CODE_CLASS_CHARS_MAX = 256;
-/** Pages that wait for the Markdown thread. Past this limit the caller must retry later. */
-export const MARKDOWN_QUEUE_MAX = 64;
+/**
+ * Pages that wait for the Markdown threads. Past this limit the caller must retry later. It is more than the pages and
+ * JSON tasks that a worker runs at the same time, because accounts take turns only inside the queue.
+ */
+export const MARKDOWN_QUEUE_MAX = 128;
 /** Delay between two requests to a host whose robots.txt sets none. */
 export const CRAWL_DELAY_MS = 500;
 /** Concurrent requests to a host without a delay. */

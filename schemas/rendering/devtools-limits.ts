@@ -26,6 +26,8 @@ export const DEVTOOLS_MEMORY_CHECK_MS = 1_000;
  * Maximum sessions of one worker. In addition, all sessions together may use at most half of the machine's memory.
  */
 export const DEVTOOLS_SESSIONS_PER_WORKER_MAX = 8;
+/** Sessions of each worker that one account leaves to other accounts. A worker with a single session has none. */
+export const DEVTOOLS_SESSIONS_KEPT_FREE = 1;
 /** Maximum bytes that all pages of a session send and receive together: a hundred heavy pages. */
 export const DEVTOOLS_BYTES_MAX = 2_000_000_000;
 /**

@@ -9,10 +9,15 @@ import { DEVTOOLS_DOMAINS_MAX } from "./devtools-limits.ts";
 import { TargetId } from "./devtools-sessions.ts";
 
 /**
- * The subject for starting a session. Workers with room for one more session subscribe to it as a queue group, so one
- * of them gets each request.
+ * The subject for starting a session. Workers with room for one more session of any account subscribe to it as a queue
+ * group, so one of them gets each request.
  */
 export const DEVTOOLS_OPEN = "devtools.open";
+/**
+ * The subject for starting a session if no worker subscribes to DEVTOOLS_OPEN. Workers with room for one more session
+ * subscribe to it, even if an account there has its share of the sessions already.
+ */
+export const DEVTOOLS_OPEN_SHARED = "devtools.open.shared";
 export const sessionSubject = (session: string) => `devtools.session.${session}`;
 /** The subjects for the two directions of one WebSocket's frames. */
 export const linkSubjects = (link: string) => ({

@@ -88,6 +88,7 @@ import {
   DEVTOOLS_MEMORY_BYTES_MAX,
   DEVTOOLS_MESSAGE_BYTES_MAX,
   DEVTOOLS_SESSION_MS_MAX,
+  DEVTOOLS_SESSIONS_KEPT_FREE,
   DEVTOOLS_SESSIONS_MAX,
   DEVTOOLS_SESSIONS_PER_WORKER_MAX,
   DEVTOOLS_STREAMS_MAX,
@@ -261,7 +262,7 @@ export const RENDERING: readonly LimitRow[] = [
   ],
   [
     "DevTools sessions of an account; of a browser worker",
-    `${count(DEVTOOLS_SESSIONS_MAX)} at a time; as many as may take half of the machine's memory, ${count(DEVTOOLS_SESSIONS_PER_WORKER_MAX)} at most`,
+    `${count(DEVTOOLS_SESSIONS_MAX)} at a time; as many as may take half of the machine's memory, ${count(DEVTOOLS_SESSIONS_PER_WORKER_MAX)} at most; an account leaves ${count(DEVTOOLS_SESSIONS_KEPT_FREE)} of them to others, if there are several`,
     "409; another worker takes it, else 503",
   ],
   [

@@ -26,7 +26,7 @@ export async function capture(
   const parameters = ScreenshotRequest.parse(request);
   const deadlineAt = systemClock.now() + deadlineMs;
   const given = { signal, clock: systemClock, ...limits };
-  return await takeScreenshot(pool, { parameters, deadlineAt }, given);
+  return await takeScreenshot(pool, { account: "a", parameters, deadlineAt }, given);
 }
 
 export interface Seen {

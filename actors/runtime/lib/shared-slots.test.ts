@@ -7,12 +7,18 @@ describe("shared slots", () => {
     const [first] = [slots.tryTake("a"), slots.tryTake("a")];
     expect(slots.tryTake("a")).to.equal(undefined);
     expect([slots.isFull, slots.takenBy("a")]).to.deep.equal([false, 2]);
+    expect(slots.isOpenToAll).to.equal(false);
     for (const owner of ["b", "b"]) expect(slots.tryTake(owner)).to.be.a("function");
     expect([slots.isFull, slots.tryTake("c")]).to.deep.equal([true, undefined]);
     first?.();
     first?.();
     expect([slots.taken, slots.takenBy("a")]).to.deep.equal([3, 1]);
+    expect(slots.isOpenToAll).to.equal(false);
     expect(slots.tryTake("c")).to.be.a("function");
+    expect(slots.isOpenToAll).to.equal(false);
+    const open = new SharedSlots<string>({ max: 3, perOwner: 2 });
+    open.tryTake("a");
+    expect(open.isOpenToAll).to.equal(true);
   });
 
   it("tryTake() keeps more slots free of an owner the more it has, and none of an owner without one", () => {

@@ -29,6 +29,11 @@ export class SharedSlots<Owner> {
     return this.#taken >= this.#limits.max;
   }
 
+  /** True if every owner may take a slot now. */
+  get isOpenToAll(): boolean {
+    return !this.isFull && [...this.#ofOwners.keys()].every((owner) => this.#hasRoom(owner));
+  }
+
   takenBy(owner: Owner): number {
     return this.#ofOwners.get(owner) ?? 0;
   }

@@ -16,6 +16,7 @@ import {
 } from "../../../schemas/rendering/devtools-sessions.ts";
 import {
   DEVTOOLS_OPEN,
+  DEVTOOLS_OPEN_SHARED,
   type OpenSession,
   SESSION_REPLIES,
   type SessionReplies,
@@ -71,7 +72,7 @@ export class DevtoolsSessions {
       ...(allowedDomains && { allowedDomains }),
     };
     try {
-      await this.#askOf(DEVTOOLS_OPEN, of, OPEN_MS_MAX);
+      await this.#start(of);
     } catch (error) {
       // Ends the session, so that a worker which starts it too late closes it again.
       await actors.call(devtoolsSessions, accountId, "end", { id, reason: "NotStarted" });
@@ -79,6 +80,18 @@ export class DevtoolsSessions {
       throw error;
     }
     return { accountId, id };
+  }
+
+  /** Starts a session, first on a worker that has room for any account. */
+  async #start(of: OpenSession): Promise<void> {
+    try {
+      await this.#askOf(DEVTOOLS_OPEN, of, OPEN_MS_MAX);
+    } catch (error) {
+      // The room of a worker may have gone while the request was in flight.
+      const hasNoRoom = error instanceof ActorError && error.code === "busy";
+      if (error !== NOBODY && !hasNoRoom) throw error;
+      await this.#askOf(DEVTOOLS_OPEN_SHARED, of, OPEN_MS_MAX);
+    }
   }
 
   /** Sends a request to the worker of a running session. Refuses with `not_found` if the session has ended. */

@@ -56,7 +56,7 @@ describe("PageOutcomes", () => {
       ...{ blobs, cache: new PageCache(cache, account, whole), clock },
     };
     const turn = newId();
-    return { outcomes: new PageOutcomes(parts, { job, turn }, whole), account, job, turn };
+    return { outcomes: new PageOutcomes(parts, { account, job, turn }, whole), account, job, turn };
   }
   async function textOf(name: string): Promise<string> {
     const chunks: Uint8Array[] = [];

@@ -35,12 +35,14 @@ type Copied = Pick<
 
 export type PageRequest = Extract<TurnRequest, { type: "page" }>;
 
+type TurnOfOutcomes = Pick<Turn, "account" | "job" | "turn">;
+
 export class PageOutcomes {
   readonly #parts: PageOutcomesParts;
-  readonly #turn: Pick<Turn, "job" | "turn">;
+  readonly #turn: TurnOfOutcomes;
   readonly #request: CrawlRequest;
 
-  constructor(parts: PageOutcomesParts, turn: Pick<Turn, "job" | "turn">, request: CrawlRequest) {
+  constructor(parts: PageOutcomesParts, turn: TurnOfOutcomes, request: CrawlRequest) {
     this.#parts = parts;
     this.#turn = turn;
     this.#request = request;
@@ -136,7 +138,7 @@ export class PageOutcomes {
     if (isOlder(page, request)) return await this.#older({ index, url, page }, signal);
     const { body, source, metadata, links, reason, isWhole } = await pageRecord(
       this.#parts,
-      { url, page, request, found },
+      { account: this.#turn.account, url, page, request, found },
       signal,
     );
     const [main, text] = await Promise.all([
@@ -170,7 +172,8 @@ export class PageOutcomes {
     signal: AbortSignal,
   ): Promise<PageOutcome> {
     const request = { ...this.#request, formats: [] };
-    const { metadata, links } = await pageRecord(this.#parts, { url, page, request }, signal);
+    const asked = { account: this.#turn.account, url, page, request };
+    const { metadata, links } = await pageRecord(this.#parts, asked, signal);
     const { lastModifiedAt, browserMs } = page;
     const reason = this.#notSince(lastModifiedAt);
     return { kind: "skipped", index, reason, metadata, links, browserMs };

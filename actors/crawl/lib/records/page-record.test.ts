@@ -5,6 +5,7 @@ import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { type LoadedPage, PAGE_LINKS_BYTES_MAX, pageRecord } from "./page-record.ts";
 
+const account = "a".repeat(32);
 const url = "http://a.example/dir/";
 
 describe("pageRecord", () => {
@@ -28,7 +29,7 @@ describe("pageRecord", () => {
     };
     const request = CrawlRequest.parse({ url, ...asked });
     const parts = { markdown, markdownPlaces: new Semaphore(1) };
-    return pageRecord(parts, { url, page, request }, new AbortController().signal);
+    return pageRecord(parts, { account, url, page, request }, new AbortController().signal);
   }
   const members = ({ body }: { body: Buffer }) => JSON.parse(`{${body}}`);
 

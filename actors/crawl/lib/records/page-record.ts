@@ -57,6 +57,8 @@ export interface PageRecordParts {
 }
 
 interface PageToRecord {
+  /** The account whose crawl it is. */
+  account: string;
   url: string;
   page: LoadedPage;
   request: CrawlRequest;
@@ -66,7 +68,7 @@ interface PageToRecord {
 
 export async function pageRecord(
   { markdown, markdownPlaces }: PageRecordParts,
-  { url, page, request, found = readPage(url, page) }: PageToRecord,
+  { account, url, page, request, found = readPage(url, page) }: PageToRecord,
   signal: AbortSignal,
 ): Promise<PageRecord> {
   const { html, status } = page;
@@ -119,7 +121,7 @@ export async function pageRecord(
       const isScripted = request.render;
       return await markdown.convert(
         { html, baseUrl: base, isScripted, ...(title && { title }) },
-        signal,
+        { account, signal },
       );
     } finally {
       giveBack();

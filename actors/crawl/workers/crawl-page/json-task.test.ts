@@ -131,8 +131,14 @@ describe("jsonTask", function () {
       put: blobs.put.bind(blobs),
       size: blobs.size.bind(blobs),
     };
+    const ofAccount: Pick<JsonExtractor, "extract"> = {
+      extract(page, question, caller) {
+        expect(caller.account).to.equal(account);
+        return extractor.extract(page, question, caller);
+      },
+    };
     const handler = jsonTask({
-      ...{ blobs: watched, extractor, markdown, markdownPlaces, hold },
+      ...{ blobs: watched, extractor: ofAccount, markdown, markdownPlaces, hold },
       clock: waited,
     });
     const input = { account, index: 3, url, ...page };

@@ -9,6 +9,7 @@ import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import type { JsonExtractor, JsonQuestion } from "../../../rendering/lib/ai/json-extractor.ts";
 import type { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { untilKeyOpens } from "../../../rendering/lib/request-keys/request-keys.ts";
+import type { ThreadCaller } from "../../../rendering/lib/threads/thread-pool.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
@@ -73,8 +74,9 @@ export function jsonTask({
     }
 
     async function extractNow({ jsonOptions }: JobOfTask["request"], signal: AbortSignal) {
-      const text = await textOf(blob, url, signal);
-      const outcome = await extractor.extract({ url, text }, questionOf(jsonOptions), signal);
+      const caller = { account, signal };
+      const text = await textOf(blob, url, caller);
+      const outcome = await extractor.extract({ url, text }, questionOf(jsonOptions), caller);
       if (outcome.kind === "failed") {
         if (outcome.retry && attempt < TASK_TRIES_MAX) throw new Error(outcome.reason);
         return extracted({ reason: clipped(outcome.reason) });
@@ -93,7 +95,8 @@ export function jsonTask({
    * Returns the text of a page for the model: the Markdown of its record, or the HTML converted to Markdown, because
    * Markdown is the shortest readable form.
    */
-  async function textOf(blob: string, url: string, signal: AbortSignal): Promise<string> {
+  async function textOf(blob: string, url: string, caller: ThreadCaller): Promise<string> {
+    const { signal } = caller;
     const chunks: Uint8Array[] = [];
     for await (const chunk of blobs.get(blob, { signal })) chunks.push(chunk);
     const page = JSON.parse(`{${Buffer.concat(chunks).toString()}}`);
@@ -103,7 +106,7 @@ export function jsonTask({
     }
     const giveBack = await markdownPlaces.take(signal);
     const made = await markdown
-      .convert({ html: page.html, baseUrl: url }, signal)
+      .convert({ html: page.html, baseUrl: url }, caller)
       .catch(retryTask)
       .finally(giveBack);
     if (made.kind === "made") return made.markdown;

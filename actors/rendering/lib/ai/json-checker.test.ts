@@ -8,6 +8,13 @@ import { JSON_FAULT_CHARS_MAX, JSON_FAULTS_MAX } from "./json-checker-thread.ts"
 
 /** Time that two consecutive lines of a test may take. */
 const SOON_MS = 4_000;
+const caller = { account: "a", signal: new AbortController().signal };
+const STRING = JSON.stringify({ type: "string" });
+/** A check that never ends. */
+const ENDLESS = {
+  schema: JSON.stringify({ type: "string", pattern: "^(a+)+$" }),
+  text: `"${"a".repeat(50)}!"`,
+};
 
 describe("JsonChecker", function () {
   this.timeout(60_000);
@@ -15,15 +22,17 @@ describe("JsonChecker", function () {
   after(() => checker.close());
 
   const check = (schema: object, value: unknown) =>
-    checker.check({ schema: JSON.stringify(schema), text: JSON.stringify(value) });
+    checker.check({ schema: JSON.stringify(schema), text: JSON.stringify(value) }, caller);
 
   it("check() returns a valid answer without white space", async () => {
     const schema = JSON.stringify({ type: "object" });
-    expect(await checker.check({ schema, text: ' { "a" : [ 1, null ] }\n' })).to.deep.equal({
-      kind: "valid",
-      json: '{"a":[1,null]}',
-    });
-    expect(await checker.check({ schema })).to.have.property("kind", "valid");
+    expect(await checker.check({ schema, text: ' { "a" : [ 1, null ] }\n' }, caller)).to.deep.equal(
+      {
+        kind: "valid",
+        json: '{"a":[1,null]}',
+      },
+    );
+    expect(await checker.check({ schema }, caller)).to.have.property("kind", "valid");
   });
 
   it("check() lists errors up to a limit", async () => {
@@ -56,7 +65,10 @@ describe("JsonChecker", function () {
 
   it("check() reports invalid JSON and invalid schemas", async () => {
     const schema = JSON.stringify({ type: "object" });
-    expect(await checker.check({ schema, text: "I will not" })).to.have.property("kind", "invalid");
+    expect(await checker.check({ schema, text: "I will not" }, caller)).to.have.property(
+      "kind",
+      "invalid",
+    );
     for (const bad of [
       { type: "text" },
       { $ref: "#/nowhere" },
@@ -71,10 +83,8 @@ describe("JsonChecker", function () {
     const clock = new SkippingClock();
     const timeoutMs = 60_000;
     const hasty = new JsonChecker({ clock, timeoutMs });
-    const schema = JSON.stringify({ type: "string" });
-    const endless = JSON.stringify({ type: "string", pattern: "^(a+)+$" });
-    const slow = hasty.check({ schema: endless, text: `"${"a".repeat(50)}!"` });
-    const behind = hasty.check({ schema, text: '"a"' });
+    const slow = hasty.check(ENDLESS, caller);
+    const behind = hasty.check({ schema: STRING, text: '"a"' }, caller);
     await until("it is at it", () => clock.isAwaited(timeoutMs));
     clock.skip(timeoutMs);
     const verdict = await slow;
@@ -83,9 +93,10 @@ describe("JsonChecker", function () {
     expect(await behind).to.have.property("kind", "valid");
     const deep = "[".repeat(200_000) + "]".repeat(200_000);
     const recursive = JSON.stringify({ items: { $ref: "#" } });
-    const verdicts = await hasty.check({ schema: recursive, text: deep });
+    const verdicts = await hasty.check({ schema: recursive, text: deep }, caller);
     expect(verdicts.kind).to.be.oneOf(["invalid", "bad_schema"]);
-    expect(await hasty.check({ schema, text: '"a"' })).to.have.property("kind", "valid");
+    const next = await hasty.check({ schema: STRING, text: '"a"' }, caller);
+    expect(next).to.have.property("kind", "valid");
     await hasty.close();
   });
 
@@ -93,8 +104,7 @@ describe("JsonChecker", function () {
     const clock = new SkippingClock();
     const patient = new JsonChecker({ clock });
     let verdict: JsonVerdict | undefined;
-    const schema = JSON.stringify({ type: "string", pattern: "^(a+)+$" });
-    const checked = patient.check({ schema, text: `"${"a".repeat(50)}!"` }).then((given) => {
+    const checked = patient.check(ENDLESS, caller).then((given) => {
       verdict = given;
     });
     await until("it is at it", () => clock.isAwaited(JSON_CHECK_MS));
@@ -108,6 +118,41 @@ describe("JsonChecker", function () {
     await patient.close();
   });
 
+  it("check() serves accounts in turn", async () => {
+    const clock = new SkippingClock();
+    const timeoutMs = 60_000;
+    const shared = new JsonChecker({ clock, timeoutMs });
+    const order: string[] = [];
+    const named = (name: string) => () => order.push(name);
+    const hostile = ["a1", "a2", "a3"].map((name) =>
+      shared.check(ENDLESS, caller).then(named(name), named(name)),
+    );
+    const other = { ...caller, account: "b" };
+    const checked = shared.check({ schema: STRING, text: '"b"' }, other).then(named("b1"));
+    await until("the first check runs", () => clock.isAwaited(timeoutMs));
+    clock.skip(timeoutMs);
+    await checked;
+    expect(order.join(" ")).to.equal("a1 b1");
+    await shared.close();
+    await Promise.all(hostile);
+  });
+
+  it("check() ends when its signal aborts: while it runs, while it waits, before it starts", async () => {
+    const shared = new JsonChecker({ timeoutMs: 60_000 });
+    const leaving = new AbortController();
+    const gone = new Error("gone");
+    const left = { ...caller, signal: leaving.signal };
+    const both = [shared.check(ENDLESS, left), shared.check(ENDLESS, left)];
+    const ended = Promise.allSettled(both);
+    const behind = shared.check({ schema: STRING, text: '"a"' }, caller);
+    leaving.abort(gone);
+    const reasons = (await ended).map((one) => one.status === "rejected" && one.reason);
+    const late = await shared.check(ENDLESS, left).catch((error: unknown) => error);
+    expect([...reasons, late]).to.deep.equal([gone, gone, gone]);
+    expect(await behind).to.have.property("kind", "valid");
+    await shared.close();
+  });
+
   it("check() limits its memory to JSON_CHECK_HEAP_MIB_MAX", async () => {
     const patient = new JsonChecker({ timeoutMs: 120_000 });
     // Each fault takes some 270 bytes.
@@ -115,9 +160,9 @@ describe("JsonChecker", function () {
     const zeros = JSON.stringify(Array(faultsOfValue).fill(0));
     const schema = (times: number) =>
       JSON.stringify({ items: { allOf: Array(times).fill({ type: "string" }) } });
-    const within = await patient.check({ schema: schema(1), text: zeros });
+    const within = await patient.check({ schema: schema(1), text: zeros }, caller);
     expect(within.kind).to.equal("invalid");
-    const past = await patient.check({ schema: schema(8), text: zeros });
+    const past = await patient.check({ schema: schema(8), text: zeros }, caller);
     expect(past.kind).to.equal("bad_schema");
     expect("reason" in past && past.reason).to.contain("memory");
     await patient.close();
@@ -126,7 +171,8 @@ describe("JsonChecker", function () {
   it("check() refuses calls after close()", async () => {
     const closed = new JsonChecker();
     await closed.close();
-    const error = await closed.check({ schema: "{}" }).catch((thrown: unknown) => thrown);
+    const late = closed.check({ schema: "{}" }, caller);
+    const error = await late.catch((thrown: unknown) => thrown);
     expect(error).to.be.an("error");
   });
 });

@@ -2,10 +2,9 @@
  * Validates answers of AI models against JSON Schemas on a separate thread. Answers and schemas are untrusted, and a
  * validation may never end.
  */
-import { Worker } from "node:worker_threads";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
-import { Timeout } from "../../../runtime/lib/time-limit.ts";
+import { type ThreadCaller, ThreadPool } from "../threads/thread-pool.ts";
 import type { JsonCheck, JsonVerdict } from "./json-checker-thread.ts";
 
 /** Maximum time and memory of one validation. A usual answer takes 1 ms. */
@@ -13,68 +12,32 @@ export const JSON_CHECK_MS = 5_000;
 export const JSON_CHECK_HEAP_MIB_MAX = 128;
 
 export class JsonChecker {
-  readonly #timeoutMs: number;
-  readonly #clock: Clock;
-  #worker: Worker | undefined;
-  /** The latest check. Checks run one at a time, so a new check waits for this one. */
-  #last: Promise<unknown> = Promise.resolve();
-  #closed = false;
+  /**
+   * One thread for all accounts. They take turns, so the hostile schemas of one account delay the check of another
+   * only once. Each task waits for one check, so the worker's limits of tasks bound how many checks wait.
+   */
+  readonly #thread: ThreadPool<JsonCheck, JsonVerdict>;
 
   constructor({
     timeoutMs = JSON_CHECK_MS,
     clock = systemClock,
   }: { timeoutMs?: number; clock?: Clock } = {}) {
-    this.#timeoutMs = timeoutMs;
-    this.#clock = clock;
+    this.#thread = new ThreadPool({
+      module: moduleBeside(import.meta.url, "./json-checker-thread"),
+      threads: 1,
+      ...{ timeoutMs, heapMibMax: JSON_CHECK_HEAP_MIB_MAX, clock },
+      work: "checking an answer against it",
+      closedError: () => new Error("Cannot check an answer: the checker is closed"),
+    });
   }
 
-  /** Validates an answer. Throws if the checker is closed. */
-  async check(check: JsonCheck): Promise<JsonVerdict> {
-    const verdict = this.#last.then(() => this.#run(check));
-    this.#last = verdict.catch(() => {});
-    return await verdict;
+  /** Validates an answer. Throws if the checker is closed, and the signal's reason as soon as the signal aborts. */
+  async check(check: JsonCheck, caller: ThreadCaller): Promise<JsonVerdict> {
+    const result = await this.#thread.run(check, caller);
+    return result.kind === "done" ? result.output : { kind: "bad_schema", reason: result.reason };
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    await this.#worker?.terminate();
-    await this.#last;
+    await this.#thread.close();
   }
-
-  async #run(check: JsonCheck): Promise<JsonVerdict> {
-    if (this.#closed) throw new Error("Cannot check an answer: the checker is closed");
-    this.#worker ??= startThread();
-    const worker = this.#worker;
-    const { promise, resolve } = Promise.withResolvers<JsonVerdict>();
-    const lost = (reason: string) => {
-      if (this.#worker === worker) this.#worker = undefined;
-      void worker.terminate();
-      resolve({ kind: "bad_schema", reason });
-    };
-    const onError = (error: Error) => lost(error.message);
-    const onExit = () => lost("the thread that checks it was ended");
-    const ms = this.#timeoutMs;
-    const error = () => new Error(`checking an answer against it took longer than ${ms} ms`);
-    using timeout = new Timeout({ ms, error, clock: this.#clock });
-    timeout.signal.addEventListener("abort", () => lost(timeout.signal.reason.message));
-    worker.once("message", resolve).once("error", onError).once("exit", onExit);
-    worker.ref();
-    worker.postMessage(check);
-    const verdict = await promise;
-    worker.off("message", resolve).off("error", onError).off("exit", onExit);
-    worker.unref();
-    return verdict;
-  }
-}
-
-function startThread(): Worker {
-  const worker = new Worker(moduleBeside(import.meta.url, "./json-checker-thread"), {
-    resourceLimits: { maxOldGenerationSizeMb: JSON_CHECK_HEAP_MIB_MAX },
-    // The thread needs no environment of this process.
-    env: {},
-    execArgv: [],
-  });
-  // Errors are ignored, because a terminated thread may still emit one.
-  worker.on("error", () => {});
-  return worker;
 }

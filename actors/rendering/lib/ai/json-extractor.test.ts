@@ -78,7 +78,7 @@ describe("JsonExtractor", function () {
   const guard = createEgressGuard({ policy: createAddressPolicy({ allow: ["127.0.0.2/32"] }) });
   const agents = new EgressAgents({ guard });
   const checker = new JsonChecker();
-  const signal = new AbortController().signal;
+  const caller = { account: "a", signal: new AbortController().signal };
   let server: AiServer;
   let listening: Awaited<ReturnType<typeof startHttpServer>>;
   let providers: Record<string, string>;
@@ -115,7 +115,7 @@ describe("JsonExtractor", function () {
       providers,
       ...parts,
     });
-    return extractor.extract(page, { schema: SCHEMA, customAi, ...question }, signal);
+    return extractor.extract(page, { schema: SCHEMA, customAi, ...question }, caller);
   }
   const operators = () => ({
     baseUrl: providers.one ?? "",
@@ -194,7 +194,7 @@ describe("JsonExtractor", function () {
         question.body.response_format ? refuses(400)(response, question) : good(response, question),
     ];
     for (const questions of [2, 3]) {
-      const outcome = await extractor.extract(PAGE, { schema: SCHEMA, customAi }, signal);
+      const outcome = await extractor.extract(PAGE, { schema: SCHEMA, customAi }, caller);
       expect(outcome).to.have.property("kind", "extracted");
       expect(server.questions).to.have.length(questions);
     }
@@ -256,7 +256,7 @@ describe("JsonExtractor", function () {
     const questionsFor = async (number: number) => {
       const before = server.questions.length;
       const models = [{ model: `one/${number}`, authorization: KEY }];
-      await extractor.extract(PAGE, { schema: SCHEMA, customAi: models }, signal);
+      await extractor.extract(PAGE, { schema: SCHEMA, customAi: models }, caller);
       return server.questions.length - before;
     };
     for (let number = 0; number < SCHEMALESS_MODELS_MAX; number++) await questionsFor(number);
@@ -428,7 +428,7 @@ describe("JsonExtractor", function () {
     server.answers = [() => leaving.abort(gone)];
     const extractor = new JsonExtractor({ agents, checker, clock: systemClock, providers });
     const error = await extractor
-      .extract(PAGE, { schema: SCHEMA, customAi: both }, leaving.signal)
+      .extract(PAGE, { schema: SCHEMA, customAi: both }, { ...caller, signal: leaving.signal })
       .catch((thrown: unknown) => thrown);
     expect(error).to.equal(gone);
     expect(server.questions).to.have.length(1);

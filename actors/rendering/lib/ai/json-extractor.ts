@@ -4,6 +4,7 @@ import { AI_PROVIDERS, partsOfModel } from "../../../../schemas/crawl/ai-provide
 import type { EgressAgents } from "../../../egress/egress-fetch.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 import { Timeout } from "../../../runtime/lib/time-limit.ts";
+import type { ThreadCaller } from "../threads/thread-pool.ts";
 import { AiFault } from "./ai-fault.ts";
 import { guardedFetch, operatorsFetch } from "./ai-fetch.ts";
 import type { AiEndpoint, AiModelClient } from "./ai-model.ts";
@@ -86,10 +87,10 @@ export class JsonExtractor {
   }
 
   /** Resolves to the fault of a question, so that no page is loaded for a question that cannot be answered. */
-  async faultOf(question: JsonQuestion): Promise<QuestionFault | undefined> {
+  async faultOf(question: JsonQuestion, caller: ThreadCaller): Promise<QuestionFault | undefined> {
     if (this.#endpointsFor(question).length === 0) return { field: "customAi", message: NO_MODEL };
     const schema = JSON.stringify(question.schema ?? ANY_OBJECT);
-    const verdict = await this.#parts.checker.check({ schema });
+    const verdict = await this.#parts.checker.check({ schema }, caller);
     if (verdict.kind === "valid") return undefined;
     return { field: "schema", message: `Expected a usable JSON Schema: ${reasonOf(verdict)}` };
   }
@@ -98,21 +99,26 @@ export class JsonExtractor {
    * Queries the models in order until one answer is valid. Failures of the models are part of the outcome. Throws the
    * reason of the aborted signal.
    */
-  async extract(page: JsonPage, question: JsonQuestion, signal: AbortSignal): Promise<JsonOutcome> {
+  async extract(
+    page: JsonPage,
+    question: JsonQuestion,
+    caller: ThreadCaller,
+  ): Promise<JsonOutcome> {
+    const { account, signal } = caller;
     const { checker, clock } = this.#parts;
     const endpoints = this.#endpointsFor(question);
     if (endpoints.length === 0) return failed("no AI model is configured", false);
     const schema = question.schema ?? ANY_OBJECT;
-    const known = await checker.check({ schema: JSON.stringify(schema) });
+    const known = await checker.check({ schema: JSON.stringify(schema) }, caller);
     if (known.kind !== "valid")
       return failed(`the schema cannot be used: ${reasonOf(known)}`, false);
 
     using overall = new Timeout({ ms: JSON_PAGE_MS_MAX, error: outOfTime, clock });
-    const ended = AbortSignal.any([signal, overall.signal]);
+    const limited = { account, signal: AbortSignal.any([signal, overall.signal]) };
     const faults: string[] = [];
     let retry = true;
     for (const endpoint of endpoints) {
-      const attempt = await this.#attempt(endpoint, page, { ...question, schema }, ended).catch(
+      const attempt = await this.#attempt(endpoint, page, { ...question, schema }, limited).catch(
         (error: unknown): Attempt => {
           signal.throwIfAborted();
           if (error instanceof AiFault) return { fault: error.message, retry: error.retry };
@@ -156,7 +162,7 @@ export class JsonExtractor {
     endpoint: AiEndpoint,
     page: JsonPage,
     question: JsonQuestion & { schema: Readonly<Record<string, unknown>> },
-    signal: AbortSignal,
+    caller: ThreadCaller,
   ): Promise<Attempt> {
     // Loaded only for the first question, because the module takes 20 MB and most installations never need it.
     const { AiModelClient } = await import("./ai-model.ts");
@@ -165,8 +171,8 @@ export class JsonExtractor {
     const schema = JSON.stringify(question.schema);
     let fault = "";
     for (const _ of ["question", "repair"]) {
-      const text = await this.#ask(client, messages, question.schema, signal);
-      const verdict = await this.#parts.checker.check({ schema, text });
+      const text = await this.#ask(client, messages, question.schema, caller.signal);
+      const verdict = await this.#parts.checker.check({ schema, text }, caller);
       if (verdict.kind === "valid") return { json: verdict.json };
       fault = reasonOf(verdict);
       if (verdict.kind === "bad_schema") break;

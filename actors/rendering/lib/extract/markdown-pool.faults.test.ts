@@ -9,6 +9,7 @@ import { MARKDOWN_TIMEOUT_MS, MarkdownPool, type MarkdownPoolOptions } from "./m
 import type { MarkdownOutcome } from "./markdown-thread.ts";
 
 const baseUrl = "https://a.example/";
+const caller = { account: "a", signal: new AbortController().signal };
 /** Time that two consecutive lines of a test may take. */
 const SOON_MS = 5_000;
 /** Time for the largest pages on a busy machine. */
@@ -28,7 +29,7 @@ describe("MarkdownPool", () => {
     open();
     const made = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
-        pool.convert({ html: `<h1>${index}</h1><a href=b>c</a>`, baseUrl, title: "T" }),
+        pool.convert({ html: `<h1>${index}</h1><a href=b>c</a>`, baseUrl, title: "T" }, caller),
       ),
     );
     expect(made.map((outcome) => outcome.kind === "made" && outcome.markdown)).to.deep.equal(
@@ -40,7 +41,10 @@ describe("MarkdownPool", () => {
     const clock = new SkippingClock();
     const timeoutMs = 60_000;
     open({ clock, timeoutMs });
-    const both = Promise.all([pool.convert(LONG), pool.convert({ html: "a", baseUrl })]);
+    const both = Promise.all([
+      pool.convert(LONG, caller),
+      pool.convert({ html: "a", baseUrl }, caller),
+    ]);
     await until("it is at it", () => clock.isAwaited(timeoutMs));
     clock.skip(timeoutMs);
     const [long, next] = await both;
@@ -55,7 +59,7 @@ describe("MarkdownPool", () => {
     const clock = new SkippingClock();
     open({ clock });
     let made: MarkdownOutcome | undefined;
-    const long = pool.convert(LONG).then((outcome) => {
+    const long = pool.convert(LONG, caller).then((outcome) => {
       made = outcome;
     });
     await until("it is at it", () => clock.isAwaited(MARKDOWN_TIMEOUT_MS));
@@ -72,28 +76,47 @@ describe("MarkdownPool", () => {
     open({ timeoutMs: LARGE_MS_MAX });
     const piece = "<p><a href=y>z</a>";
     const html = piece.repeat(MARKDOWN_HTML_CHARS_MAX / piece.length);
-    expect(await pool.convert({ html, baseUrl })).to.have.property("kind", "made");
+    expect(await pool.convert({ html, baseUrl }, caller)).to.have.property("kind", "made");
   }).timeout(LARGE_MS_MAX);
 
   it("convert() continues after a page that exhausted its thread's memory", async () => {
     open({ heapMibMax: 24, timeoutMs: LARGE_MS_MAX });
-    const full = await pool.convert(LONG);
+    const full = await pool.convert(LONG, caller);
     expect(full).to.have.property("kind", "failed");
     expect(full).to.have.property("reason").that.includes("memory");
-    expect(await pool.convert({ html: "a", baseUrl })).to.deep.equal({
+    expect(await pool.convert({ html: "a", baseUrl }, caller)).to.deep.equal({
       kind: "made",
       markdown: "a\n",
     });
   }).timeout(LARGE_MS_MAX);
 
+  it("convert() serves accounts in turn", async () => {
+    open();
+    const leave = new AbortController();
+    const running = pool.convert(LONG, { ...caller, signal: leave.signal }).catch(() => {});
+    const order: string[] = [];
+    const accounts = ["a", "a", "a", "b"];
+    const waiting = accounts.map(async (account) => {
+      await pool.convert({ html: "a", baseUrl }, { ...caller, account });
+      order.push(account);
+    });
+    leave.abort();
+    await Promise.all([running, ...waiting]);
+    expect(order.join(" ")).to.equal("b a a a");
+  });
+
   it("convert() lets MARKDOWN_QUEUE_MAX pages wait, and refuses one more", async () => {
     open();
     const leave = new AbortController();
-    const running = pool.convert(LONG, leave.signal).catch((error: unknown) => error);
+    const running = pool
+      .convert(LONG, { ...caller, signal: leave.signal })
+      .catch((error: unknown) => error);
     const waiting = Array.from({ length: MARKDOWN_QUEUE_MAX }, () =>
-      pool.convert({ html: "a", baseUrl }),
+      pool.convert({ html: "a", baseUrl }, caller),
     );
-    const refused = await pool.convert({ html: "a", baseUrl }).catch((error: unknown) => error);
+    const refused = await pool
+      .convert({ html: "a", baseUrl }, caller)
+      .catch((error: unknown) => error);
     expect(refused).to.be.an.instanceOf(ActorError).with.property("code", "busy");
     leave.abort();
     await running;
@@ -104,27 +127,30 @@ describe("MarkdownPool", () => {
     open();
     const gone = new Error("gone");
     const before = await pool
-      .convert(LONG, AbortSignal.abort(gone))
+      .convert(LONG, { ...caller, signal: AbortSignal.abort(gone) })
       .catch((error: unknown) => error);
     const controller = new AbortController();
-    const both = [pool.convert(LONG, controller.signal), pool.convert(LONG, controller.signal)];
+    const leaving = { ...caller, signal: controller.signal };
+    const both = [pool.convert(LONG, leaving), pool.convert(LONG, leaving)];
     const ended = Promise.allSettled(both);
     setImmediate(() => controller.abort(gone));
     const reasons = (await ended).map((one) =>
       one.status === "rejected" ? one.reason : one.value,
     );
     expect([before, ...reasons]).to.deep.equal([gone, gone, gone]);
-    expect((await pool.convert({ html: "a", baseUrl })).kind).to.equal("made");
+    expect((await pool.convert({ html: "a", baseUrl }, caller)).kind).to.equal("made");
   });
 
   it("close() refuses waiting and later pages", async () => {
     open();
-    const running = pool.convert(LONG);
-    const waiting = pool.convert(LONG).catch((error: unknown) => error);
+    const running = pool.convert(LONG, caller);
+    const waiting = pool.convert(LONG, caller).catch((error: unknown) => error);
     await pool.close();
     expect((await running).kind).to.equal("failed");
     expect(await waiting).to.have.property("code", "busy");
-    const late = await pool.convert({ html: "a", baseUrl }).catch((error: unknown) => error);
+    const late = await pool
+      .convert({ html: "a", baseUrl }, caller)
+      .catch((error: unknown) => error);
     expect(late).to.have.property("code", "busy");
   });
 });

@@ -116,6 +116,7 @@ describe("DevTools session in its worker", function () {
     process.kill(pid, "SIGKILL");
     await ended();
     expect(await reasonOf()).to.equal("BrowserCrashed");
+    await until("its place is free", () => worker.count === 0);
     const other = "2".repeat(32);
     await open(other);
     await actors.call(devtoolsSessions, ACCOUNT, "end", { id: other, reason: "WorkerLost" });

@@ -12,6 +12,7 @@ import { contentReady } from "./page-ready.ts";
 import { scrollThrough } from "./scroll-through.ts";
 
 export interface RenderTask<P> extends PageTask {
+  account: string;
   parameters: P;
 }
 
@@ -56,6 +57,6 @@ export async function renderPage<P extends PageParameters, A>(
   held.leave();
   // The remaining work needs no browser. It waits for AI models or another thread.
   task.setWaiting?.(true);
-  const answer = await held.explained(() => make(limits.signal));
+  const answer = await held.explained(() => make({ account: task.account, signal: limits.signal }));
   return { answer, browserMs: held.browserMs, status, report };
 }

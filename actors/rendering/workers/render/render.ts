@@ -53,7 +53,8 @@ export function renderWorker(parts: RenderParts, limits: RenderLimits) {
     scrape: tasks.read("scrape", scrape),
     snapshot: tasks.read("snapshot", snapshotOutput(markdown)),
     async json(input, task) {
-      await checkQuestion(extractor, input.parameters);
+      const { account, parameters } = input;
+      await checkQuestion(extractor, parameters, { account, signal: task.signal });
       return extract(input, task);
     },
     accessibilityTree: tasks.read("accessibilityTree", accessibilityTree),

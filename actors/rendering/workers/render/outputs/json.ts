@@ -2,6 +2,7 @@
 import { ActorError } from "../../../../../schemas/errors.ts";
 import type { JsonRequest } from "../../../../../schemas/rendering/http/page-calls.ts";
 import type { JsonExtractor, JsonQuestion } from "../../../lib/ai/json-extractor.ts";
+import type { ThreadCaller } from "../../../lib/threads/thread-pool.ts";
 import { type Converter, convert } from "./markdown.ts";
 import type { Output, ReadAnswer } from "./output.ts";
 import { readText } from "./read-text.ts";
@@ -14,10 +15,10 @@ export function jsonOutput(
 ): Output<JsonRequest, ReadAnswer<unknown>> {
   return async ({ context }, parameters) => {
     const page = await readText(context);
-    return async (signal) => {
-      const text = await convert(converter, page, { parameters, signal });
+    return async (caller) => {
+      const text = await convert(converter, page, { parameters, caller });
       const { url } = page;
-      const outcome = await extractor.extract({ url, text }, questionOf(parameters), signal);
+      const outcome = await extractor.extract({ url, text }, questionOf(parameters), caller);
       if (outcome.kind === "failed") throw new ActorError("json_not_extracted", outcome.reason);
       return { result: JSON.parse(outcome.json) };
     };
@@ -25,8 +26,12 @@ export function jsonOutput(
 }
 
 /** Throws a refusal if no model can answer the question, before a page is loaded for it. */
-export async function checkQuestion(extractor: Extractor, parameters: JsonRequest): Promise<void> {
-  const fault = await extractor.faultOf(questionOf(parameters));
+export async function checkQuestion(
+  extractor: Extractor,
+  parameters: JsonRequest,
+  caller: ThreadCaller,
+): Promise<void> {
+  const fault = await extractor.faultOf(questionOf(parameters), caller);
   if (fault === undefined) return;
   const pointer = { schema: "/response_format/json_schema", customAi: "/custom_ai" }[fault.field];
   const faults = [{ pointer, message: fault.message }];

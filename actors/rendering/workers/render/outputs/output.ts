@@ -5,6 +5,7 @@ import type { PageReport } from "../../../../../schemas/rendering/http/page-repo
 import type { Limits } from "../../../lib/browser/load-page.ts";
 import type { MainDocument } from "../../../lib/browser/main-document.ts";
 import type { RenderContext } from "../../../lib/browser/render-context.ts";
+import type { ThreadCaller } from "../../../lib/threads/thread-pool.ts";
 
 export interface LoadedPage {
   context: RenderContext;
@@ -25,9 +26,9 @@ export interface ReadAnswer<R> {
 
 /**
  * Creates the response from the values that were read. The page is already released then, and its browser time has
- * ended.
+ * ended. Work on threads is done for the caller.
  */
-export type Making<A> = (signal: AbortSignal) => Promise<A>;
+export type Making<A> = (caller: ThreadCaller) => Promise<A>;
 
 /** Reads from a loaded page the values that the response needs. */
 export type Output<P, A> = (page: LoadedPage, parameters: P) => Promise<Making<A>>;

@@ -23,12 +23,12 @@ export function snapshotOutput(
     document.check();
     const screenshot = has("screenshot") ? await capture(context, parameters) : undefined;
     const meta = metaOf(page, text.title);
-    return async (signal) => ({
+    return async (caller) => ({
       result: {
         ...(has("content") && { content: text.html }),
         ...(screenshot !== undefined && { screenshot }),
         ...(has("markdown") && {
-          markdown: await convert(converter, text, { parameters, signal }),
+          markdown: await convert(converter, text, { parameters, caller }),
         }),
         ...(tree !== undefined && { accessibilityTree: tree }),
       },
