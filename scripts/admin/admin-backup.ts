@@ -17,6 +17,7 @@ export async function adminBackup(
   const folder = new BackupFolder(resolve(path));
   using _ = await folder.prepare();
   const result = await withBus(environment, (bus) => takeBackup(bus, folder));
+  for (const note of result.notes) print(note);
   print(reportOf(result, folder.path));
   if (keep === undefined) return;
   for (const moment of await folder.keep(keep)) print(`Removed the backup of ${moment}`);

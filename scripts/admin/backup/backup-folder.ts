@@ -61,7 +61,10 @@ export type StoredStream = z.output<typeof StoredStream>;
 
 const Backup = z.object({
   layout: z.literal(LAYOUT),
-  /** The moment of the backup. The backup contains all changes that the bus acknowledged before it. */
+  /**
+   * The moment of the backup by the clock of its machine. The backup contains all changes that the bus acknowledged
+   * before it. If the clock was not after the newest backup of the folder, it is 1 ms after that one.
+   */
   moment: z.iso.datetime(),
   /** The version of Trunkline that made the backup. `format` is the format of the data. */
   version: z.string(),
@@ -106,7 +109,7 @@ export class BackupFolder {
     return { [Symbol.dispose]: () => database.close() };
   }
 
-  /** Returns the moments of all backups, the oldest first. */
+  /** Returns the moments of all backups, in the order in which they were made. */
   async moments(): Promise<string[]> {
     const names = await readdir(join(this.path, BACKUPS)).catch((cause: unknown) => {
       throw new Error(`Cannot read "${this.path}": it is not a folder of backups`, { cause });

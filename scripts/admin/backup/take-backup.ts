@@ -55,6 +55,8 @@ export interface BackupResult {
   /** Duration of the pause in milliseconds, and the number of pauses that were needed. */
   pausedMs: number;
   holds: number;
+  /** Lines for the operator about what was not as usual. */
+  notes: string[];
 }
 
 /**
@@ -69,7 +71,9 @@ export async function takeBackup(
   const streams = await streamsOf(bus);
   if (!streams.some(({ config }) => isState(config.name)))
     throw new Error("Cannot back up the bus: it holds no data of Trunkline");
-  const previous = await lastBackup(folder);
+  const newest = (await folder.moments()).at(-1);
+  const previous = newest === undefined ? undefined : await folder.read(newest);
+  const notes: string[] = [];
   const captures: StreamCapture[] = [];
   for (const info of streams) {
     const before = previous?.streams.find(({ name }) => name === info.config.name);
@@ -81,7 +85,12 @@ export async function takeBackup(
   await readUntilFew(captures);
   await listAll(captures);
   await readUntilFew(captures);
-  const { moment, ...pause } = await cutAtOneMoment(bus, captures, atMoment);
+  const { moment: now, ...pause } = await cutAtOneMoment(bus, captures, atMoment);
+  const moment = momentAfter(newest, now);
+  if (moment !== now)
+    notes.push(
+      `The clock says ${now}, which is not after the newest backup of this folder: check the clock. This backup counts as the newest and has the moment ${moment}`,
+    );
   const stored: StoredStream[] = [];
   for (const capture of captures) stored.push(await capture.finish());
   const backup = {
@@ -91,7 +100,7 @@ export async function takeBackup(
   await folder.write(backup);
   const had = new Set(previous?.streams.flatMap(filesOf).map(({ file }) => file));
   const added = stored.flatMap(filesOf).filter(({ file }) => !had.has(file));
-  return { backup, ...pause, addedBytes: added.reduce((sum, { bytes }) => sum + bytes, 0) };
+  return { backup, ...pause, addedBytes: added.reduce((sum, { bytes }) => sum + bytes, 0), notes };
 }
 
 const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
@@ -117,9 +126,13 @@ async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
   return streams.sort((a, b) => rank(a) - rank(b) || (a.config.name < b.config.name ? -1 : 1));
 }
 
-async function lastBackup(folder: BackupFolder): Promise<Backup | undefined> {
-  const newest = (await folder.moments()).at(-1);
-  return newest === undefined ? undefined : await folder.read(newest);
+/**
+ * Returns the moment of a new backup: now, or 1 ms after the newest backup of the folder. A clock that was set back must
+ * not make an older backup the newest one.
+ */
+function momentAfter(newest: string | undefined, now: string): string {
+  if (newest === undefined || newest < now) return now;
+  return new Date(Date.parse(newest) + 1).toISOString();
 }
 
 async function readUntilFew(captures: readonly StreamCapture[]): Promise<void> {
