@@ -1,9 +1,10 @@
-import { readdirSync, rmSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
+import { backupMarkSubject } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
 import { backupContent, runBackupCommand } from "../testing/backup-commands.ts";
 import { startNats, type TestNatsServer } from "../testing/nats-server.ts";
@@ -31,8 +32,20 @@ describe("the backups of a folder", function () {
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  const publish = (subject: string, payload: string) =>
-    world.bus.jetstream.jetstream().publish(subject, payload);
+  /** Publishes on a connection of its own, because the server may just have been restarted. */
+  async function publish(subject: string, payload: string): Promise<void> {
+    const bus = await Bus.connect({ url: world.url, name: "test" });
+    await bus.jetstream.jetstream().publish(subject, payload);
+    await bus.close();
+  }
+
+  /** Stops the server, copies its store from one folder to another, and starts the server. */
+  async function copyStore(from: string, to: string): Promise<void> {
+    await world.nats?.kill();
+    await rm(to, { recursive: true, force: true });
+    await cp(from, to, { recursive: true });
+    await world.nats?.start();
+  }
 
   async function backup(...more: string[]): Promise<string> {
     const { code, stdout, stderr } = await runBackupCommand(
@@ -68,5 +81,48 @@ describe("the backups of a folder", function () {
     expect(report).to.include(`Removed the backup of ${AHEAD}\n`);
     const payloads = (await restored()).map(({ payload }) => payload);
     expect(payloads).to.include("new").and.not.include("old");
+  });
+
+  it("begin anew where the bus was set back, and otherwise go on", async () => {
+    const store = world.nats?.storeDir ?? "";
+    const snapshot = join(folder, "snapshot");
+    await publish("$KV.state-0.counter.a", "before");
+    await backup();
+    expect(await backup()).to.match(/^Backup of /);
+    await copyStore(store, snapshot);
+    for (const key of ["b", "c"]) await publish(`$KV.state-0.counter.${key}`, "lost");
+    expect(await backup()).to.match(/^Backup of /);
+    await copyStore(snapshot, store);
+    // The same sequences, and one more.
+    for (const key of ["d", "e", "f", "g"]) await publish(`$KV.state-0.counter.${key}`, "after");
+    expect(await backup()).to.match(
+      /^Read all messages again instead of continuing the backup of \S+Z: the bus does not have its mark: /,
+    );
+    expect(await backup()).to.match(/^Backup of /);
+    const content = await restored();
+    expect(content.map(({ subject, payload }) => [subject.slice(-1), payload])).to.deep.equal([
+      ["a", "before"],
+      ...["d", "e", "f", "g"].map((key) => [key, "after"]),
+    ]);
+  });
+
+  it("go on from a backup of an older version, unless the bus goes on with another folder", async () => {
+    await publish("$KV.state-0.counter.a", "value");
+    await backup();
+    const backups = new BackupFolder(folder);
+    const [moment = ""] = await backups.moments();
+    const { mark, ...older } = await backups.read(moment);
+    await backups.write(older);
+    const continued =
+      /^Read all messages again instead of .*: an older version made it, and the bus continues another folder\n/;
+    expect(await backup()).to.match(continued);
+    rmSync(join(folder, "backups"), { recursive: true });
+    const bus = await Bus.connect({ url: world.url, name: "test" });
+    await bus.jetstream.streams.purge("KV_state-0", { filter: backupMarkSubject("*") });
+    await bus.close();
+    mkdirSync(join(folder, "backups"));
+    await backups.write(older);
+    expect(await backup()).to.match(/^Backup of /);
+    expect(mark).to.have.keys("series", "id");
   });
 });

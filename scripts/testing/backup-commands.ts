@@ -1,6 +1,6 @@
 /** Runs the commands `admin backup` and `admin restore` in tests, and compares what they copy. */
 import { Bus } from "../../actors/runtime/bus/bus.ts";
-import { STREAMS } from "../../schemas/subjects.ts";
+import { backupMarkSubject, STREAMS } from "../../schemas/subjects.ts";
 import type { adminBackup } from "../admin/admin-backup.ts";
 import { readMessages } from "../admin/backup/read-stream.ts";
 import { UsageError } from "../admin/usage-error.ts";
@@ -24,12 +24,13 @@ export async function runBackupCommand(
   }
 }
 
-/** Returns all messages that a backup contains: those of all streams except the cache. */
+/** Returns all messages of all streams except those of the cache, and except marks of backups. */
 export async function backupContent(bus: Bus) {
   const content = [];
   for await (const info of bus.jetstream.streams.list()) {
     if (info.config.name === STREAMS.cache) continue;
     for await (const message of readMessages(bus, info, 1)) {
+      if (message.subject.startsWith(backupMarkSubject(""))) continue;
       const { payload, headers: block, timestamp, ...rest } = message;
       const text = { payload: Buffer.from(payload).toString(), headers: String(block) };
       content.push({ stream: info.config.name, ...rest, ...text, timestamp: String(timestamp) });

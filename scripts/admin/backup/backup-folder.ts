@@ -10,6 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { z } from "zod";
+import { BackupMark } from "./backup-mark.ts";
 
 /** The version of the file layout in a backup folder. */
 const LAYOUT = 1;
@@ -70,6 +71,8 @@ const Backup = z.object({
   version: z.string(),
   format: z.int(),
   natsServer: z.string(),
+  /** Shows whether a bus still follows this backup. Backups of older versions have none. */
+  mark: BackupMark.optional(),
   streams: z.array(StoredStream),
 });
 export type Backup = z.output<typeof Backup>;

@@ -18,6 +18,7 @@ import {
 } from "../../../schemas/subjects.ts";
 import { version } from "../../version.ts";
 import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
+import { followsMark, nextMark, storeMark } from "./backup-mark.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
 /** Streams that a backup omits, because they hold data that may be lost at any time, or no data. */
@@ -72,8 +73,10 @@ export async function takeBackup(
   if (!streams.some(({ config }) => isState(config.name)))
     throw new Error("Cannot back up the bus: it holds no data of Trunkline");
   const newest = (await folder.moments()).at(-1);
-  const previous = newest === undefined ? undefined : await folder.read(newest);
+  const last = newest === undefined ? undefined : await folder.read(newest);
   const notes: string[] = [];
+  const previous = last && (await followsMark(bus, last.mark)) ? last : undefined;
+  if (last && !previous) notes.push(beginsAnew(last));
   const captures: StreamCapture[] = [];
   for (const info of streams) {
     const before = previous?.streams.find(({ name }) => name === info.config.name);
@@ -96,9 +99,15 @@ export async function takeBackup(
   const backup = {
     ...{ moment, version: version(), format, streams: stored },
     natsServer: bus.connection.info?.version ?? "",
+    mark: nextMark(previous?.mark),
   };
   await folder.write(backup);
-  const had = new Set(previous?.streams.flatMap(filesOf).map(({ file }) => file));
+  await storeMark(bus, backup.mark).catch((error: unknown) => {
+    notes.push(
+      `The next backup reads all messages again, because the bus stored no mark: ${error}`,
+    );
+  });
+  const had = new Set(last?.streams.flatMap(filesOf).map(({ file }) => file));
   const added = stored.flatMap(filesOf).filter(({ file }) => !had.has(file));
   return { backup, ...pause, addedBytes: added.reduce((sum, { bytes }) => sum + bytes, 0), notes };
 }
@@ -124,6 +133,13 @@ async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
   for (const name of leaderless) throw new Error(`Cannot back up ${name}: it has no leader`);
   const rank = ({ config }: StreamInfo) => (isState(config.name) ? 1 : 0);
   return streams.sort((a, b) => rank(a) - rank(b) || (a.config.name < b.config.name ? -1 : 1));
+}
+
+function beginsAnew({ moment, mark }: Backup): string {
+  const reason = mark
+    ? "the bus does not have its mark: the bus is another one, was set back to an earlier state, or continues another copy of this folder"
+    : "an older version made it, and the bus continues another folder";
+  return `Read all messages again instead of continuing the backup of ${moment}: ${reason}`;
 }
 
 /**
