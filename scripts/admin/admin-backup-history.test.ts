@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -124,5 +124,45 @@ describe("the backups of a folder", function () {
     await backups.write(older);
     expect(await backup()).to.match(/^Backup of /);
     expect(mark).to.have.keys("series", "id");
+  });
+
+  it("are verified file by file, and a damaged file heals where its content is stored again", async () => {
+    const verify = () => runBackupCommand(adminBackup, [folder, "--verify"], "nats://127.0.0.1:1");
+    const none = await verify();
+    expect(none.stderr).to.match(/^Cannot read ".*": it is not a folder of backups$/);
+    await publish("blob.crawl.a.=.head", "content");
+    await publish("$KV.state-0.counter.a", "value");
+    await backup();
+    await backup();
+    const parts = join(folder, "parts/CRAWL");
+    const [part = ""] = readdirSync(parts).filter((name) => !name.startsWith("present"));
+    const file = join(parts, part);
+    const whole = readFileSync(file);
+    expect(await verify()).to.deep.include({ code: 0, stderr: "" });
+    const damage = () => {
+      const flipped = Buffer.from(whole);
+      flipped[whole.length - 1] = (whole.at(-1) ?? 0) ^ 1;
+      writeFileSync(file, flipped);
+    };
+    damage();
+    // A backup trusts the part, so this one needs the damaged file as well.
+    await backup();
+    const { code, stderr } = await verify();
+    expect(code).to.equal(1);
+    expect(stderr).to.match(
+      /^Cannot restore all backups in ".*": 1 of their \d+ files are missing or damaged\n/,
+    );
+    expect(stderr).to.include(
+      `\n${file} is damaged; it does not have its SHA-256: 3 backups need it, the newest of `,
+    );
+    // Without its list, the stream begins anew, and its part has the content of the damaged file.
+    const [list = ""] = readdirSync(parts).filter((name) => name.startsWith("present"));
+    rmSync(join(parts, list));
+    expect((await verify()).stderr).to.match(/present-1-\w+\.zst is missing \(.*\): 3 backups/);
+    await backup();
+    expect(await verify()).to.deep.include({ code: 0, stderr: "" });
+    rmSync(join(folder, "backups"), { recursive: true });
+    mkdirSync(join(folder, "backups"));
+    expect((await verify()).stderr).to.match(/^Cannot verify ".*": it has no finished backup$/);
   });
 });

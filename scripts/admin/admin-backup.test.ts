@@ -315,6 +315,7 @@ describe("admin backup and restore", function () {
     for (const [command, parameters, expected] of [
       [adminBackup, [], 'Cannot run "admin backup": expected a folder after it'],
       [adminBackup, [folder, "--keep", "0"], 'Cannot run "admin backup": expected nothing after'],
+      [adminBackup, [folder, "--verify", "1"], 'Cannot run "admin backup": expected nothing after'],
       [adminBackup, [folder, "more"], 'Cannot run "admin backup": expected nothing after'],
       [adminRestore, [], 'Cannot run "admin restore": expected a folder of backups after it'],
       [adminRestore, [folder, "--from"], 'Cannot run "admin restore": expected nothing after'],

@@ -157,7 +157,8 @@ export class BackupFolder {
     const stored = await compress(bytes, LEVEL);
     const sha256 = sha256Of(stored);
     const file = `${PARTS}/${stream}/${label}-${sha256.slice(0, 16)}.zst`;
-    if (!(await this.hasAll([{ file, sha256, bytes: stored.length }]))) {
+    // Replaces a file that is there but damaged.
+    if ((await this.problemOf({ file, sha256, bytes: stored.length })) !== undefined) {
       try {
         await mkdir(join(this.path, PARTS, stream), { recursive: true, mode: 0o700 });
       } catch (cause) {
@@ -189,6 +190,12 @@ export class BackupFolder {
     }
   }
 
+  /** Reads a file and describes why it cannot be used. Returns undefined if it is whole. */
+  async problemOf(file: StoredFile): Promise<string | undefined> {
+    const found = await this.#read(file);
+    return typeof found === "string" ? found : undefined;
+  }
+
   /**
    * Keeps the `newest` newest backups. Removes all older backups, and files that no kept backup needs. Returns the
    * moments of the removed backups.
@@ -210,20 +217,23 @@ export class BackupFolder {
     return removed;
   }
 
-  async #checked({ file, sha256, bytes }: StoredFile): Promise<Buffer> {
+  async #checked(file: StoredFile): Promise<Buffer> {
+    const found = await this.#read(file);
+    if (typeof found === "string") throw new Error(`Cannot use the backup: ${found}`);
+    return found;
+  }
+
+  /** Returns the content of a file, or a text that describes why it cannot be used. */
+  async #read({ file, sha256, bytes }: StoredFile): Promise<Buffer | string> {
     const path = join(this.path, file);
     let content: Buffer;
     try {
       content = await readFile(path);
     } catch (cause) {
-      throw new Error(`Cannot use the backup: ${path} is missing (${textOf(cause)})`, { cause });
+      return `${path} is missing (${textOf(cause)})`;
     }
-    if (content.length < bytes)
-      throw new Error(
-        `Cannot use the backup: ${path} is truncated: ${content.length} of ${bytes} bytes`,
-      );
-    if (sha256Of(content) !== sha256)
-      throw new Error(`Cannot use the backup: ${path} is damaged; it does not have its SHA-256`);
+    if (content.length < bytes) return `${path} is truncated: ${content.length} of ${bytes} bytes`;
+    if (sha256Of(content) !== sha256) return `${path} is damaged; it does not have its SHA-256`;
     return content;
   }
 
