@@ -58,7 +58,7 @@ export class EmbeddedNats {
    */
   static async start(
     dataDir: string,
-    { logger, disk }: { logger: Logger; disk: DiskRoom },
+    { logger, disk, versionMin }: { logger: Logger; disk: DiskRoom; versionMin?: string },
   ): Promise<EmbeddedNats> {
     // The real path identifies a leftover server, even if this start names the folder by another path.
     const folder = await realpath(dataDir);
@@ -82,6 +82,7 @@ export class EmbeddedNats {
         trunkline: last.password ?? newNatsPassword(),
         system: lastSystem.password ?? newNatsPassword(),
       },
+      versionMin,
       parameters: ["-P", pidFile],
       // The server runs in its own session: a Ctrl-C in the terminal must not end it before the roles have drained.
       detached: true,
