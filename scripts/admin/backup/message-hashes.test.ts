@@ -14,9 +14,11 @@ describe("MessageHashes", function () {
     const hashes = new MessageHashes(sequences);
     for (const sequence of sequences) hashes.add(sequence, sequence % 1_000);
     expect(hashes.count).to.equal(MESSAGES);
-    let found = 0;
-    for (const sequence of sequences) if (hashes.has(sequence, sequence % 1_000)) found += 1;
-    expect(found).to.equal(MESSAGES);
+    for (const index of [1, MESSAGES - 1, MESSAGES]) {
+      expect(hashes.has(2 * index, (2 * index) % 1_000)).to.equal(true);
+      expect(hashes.has(2 * index, (2 * index + 1) % 1_000)).to.equal(false);
+      expect(hashes.has(2 * index - 1, (2 * index) % 1_000)).to.equal(false);
+    }
   });
 
   it("has no message with another hash, that was not added, or that is not in the list", () => {
