@@ -247,7 +247,7 @@ describe("manifests", () => {
       const unit = read(`deploy/systemd/${name}`);
       await writeFile(
         join(folder, name),
-        unit.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`),
+        unit.replace(/^ExecStart=\S+/gm, `ExecStart=${process.execPath}`),
       );
     }
     const paths = names.map((name) => join(folder, name));

@@ -353,16 +353,22 @@ export const stateBucket = (index: number) => `state-${index}`;
 /** Returns whether the stream stores states of actors. */
 export const isState = (stream: string) => stream.startsWith("KV_state-");
 /**
- * Returns whether the subject of a state stream changes without a commit: leases, members, and reminders that the bus
- * fires.
+ * Returns whether the subject of a state stream changes without a commit: leases, members, reminders that the bus
+ * fires, and marks of backups.
  */
 export const changesNoActor = (subject: string) =>
-  /^\$KV\.state-\d+\.(lease|member|fired)\./.test(subject);
+  /^\$KV\.state-\d+\.(lease|member|fired|backup)\./.test(subject);
 
 /** The subject of the stored data's format version. It is in the first state stream. */
 export const DATA_FORMAT_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.format`;
 /** The subject that names the process which is now upgrading the stored data to a newer format. */
 export const UPGRADE_SUBJECT = `${KV_PREFIX}${stateBucket(0)}.upgrade`;
+/**
+ * The subject of the newest backup of a series of backups (admin backup). It is in the first state stream, and no actor
+ * reads it. `*` stands for all series.
+ */
+export const backupMarkSubject = (series: string) =>
+  `${KV_PREFIX}${stateBucket(0)}.backup.${series}`;
 
 /**
  * The core subject on which a backup requests all processes to start no writes for some milliseconds; 0 ends the

@@ -42,6 +42,15 @@ export const BUS_FOLDER = "bus";
 /** The user for people. It has all permissions on the embedded bus; its address is in the file nats.url. */
 const PERSON = "{ user: trunkline, password: $TRUNKLINE_NATS_PASSWORD }";
 
+interface EmbeddedNatsOptions {
+  logger: Logger;
+  disk: DiskRoom;
+  /** Ends the start. */
+  signal?: AbortSignal;
+  /** The oldest version of nats-server that may run. */
+  versionMin?: string | undefined;
+}
+
 export class EmbeddedNats {
   /** The bus logins of the roles. Each role has a user with only the permissions that it needs. */
   readonly access: BusAccess;
@@ -56,7 +65,7 @@ export class EmbeddedNats {
    */
   static async start(
     dataDir: string,
-    { logger, disk, signal }: { logger: Logger; disk: DiskRoom; signal?: AbortSignal },
+    { logger, disk, signal, versionMin }: EmbeddedNatsOptions,
   ): Promise<EmbeddedNats> {
     // The real path identifies a leftover server, even if this start names the folder by another path.
     const folder = await realpath(dataDir);
@@ -80,6 +89,7 @@ export class EmbeddedNats {
         trunkline: last.password ?? newNatsPassword(),
         system: lastSystem.password ?? newNatsPassword(),
       },
+      versionMin,
       parameters: ["-P", pidFile],
       // The server runs in its own session: a Ctrl-C in the terminal must not end it before the roles have drained.
       detached: true,

@@ -2,9 +2,14 @@
  * For scripts/setup: prints the path of each tool named on the command line, or fails and says what is missing. The
  * word `folder` prints the folder in which set-up installs tools.
  */
-import { findChromium, findGit, findNatsServer, TOOLS } from "./tools.ts";
+import { findChromium, findGit, findNatsServer, NATS_SERVER_RESTORE_MIN, TOOLS } from "./tools.ts";
 
-const FINDERS = { git: findGit, "nats-server": findNatsServer, chromium: findChromium };
+const FINDERS = {
+  git: () => findGit(),
+  "nats-server": () => findNatsServer(),
+  "nats-server-for-restore": () => findNatsServer(NATS_SERVER_RESTORE_MIN),
+  chromium: () => findChromium(),
+};
 
 for (const name of process.argv.slice(2)) {
   if (name === "folder") {

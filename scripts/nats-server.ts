@@ -31,6 +31,8 @@ export interface NatsServerOptions {
   /** The port. With -1, the system chooses one, and later starts use the same port. */
   port: number;
   passwords: NatsPasswords;
+  /** The oldest version of nats-server to run. Default: the oldest that the platform supports. */
+  versionMin?: string | undefined;
   /** Further arguments. */
   parameters?: string[];
   /** Additional environment variables. */
@@ -137,8 +139,8 @@ export class NatsServer {
 
   #spawn() {
     const { config, name, storeDir, passwords } = this.#options;
-    const { parameters = [], environment = {}, detached } = this.#options;
-    return spawn(findNatsServer(), ["-c", config, ...parameters], {
+    const { parameters = [], environment = {}, detached, versionMin } = this.#options;
+    return spawn(findNatsServer(versionMin), ["-c", config, ...parameters], {
       detached: detached ?? false,
       stdio: ["ignore", "ignore", "pipe"] as const,
       // The server parses a variable's value as configuration text, so a path with a blank needs quotes.

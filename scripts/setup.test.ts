@@ -57,6 +57,22 @@ describe("setup", function () {
     expect(await readdir(folder)).to.not.include("asked");
   });
 
+  it("needs only a nats-server that can restore for a restore, and passes over an older one on PATH", async () => {
+    const older = "#!/bin/sh\necho nats-server: v2.14.9\n";
+    await writeFile(join(folder, "nats-server"), older, { mode: 0o755 });
+    const environment = { PATH: `${folder}:${process.env.PATH}`, TRUNKLINE_CHROMIUM: "/nope" };
+    const { code, stderr } = await runCommand(SETUP, ["", "restore"], environment);
+    expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
+    const finder = join(import.meta.dirname, "find-tools.ts");
+    const parameters = [finder, "nats-server", "nats-server-for-restore"];
+    const { stdout } = await runCommand(process.execPath, parameters, environment);
+    const [any = "", restoring = ""] = stdout.split("\n");
+    expect(any).to.include(folder);
+    expect(restoring)
+      .to.match(/^nats-server-for-restore: /)
+      .and.not.include(folder);
+  });
+
   it("refuses a TRUNKLINE_CHROMIUM that is not there before it downloads anything", async () => {
     const { code, stderr } = await runCommand(copy, [], { TRUNKLINE_CHROMIUM: "/nope" });
     expect(stderr).to.equal(

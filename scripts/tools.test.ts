@@ -2,7 +2,13 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import { checkNatsServer, findChromium, findGit, findNatsServer } from "./tools.ts";
+import {
+  checkNatsServer,
+  findChromium,
+  findGit,
+  findNatsServer,
+  NATS_SERVER_RESTORE_MIN,
+} from "./tools.ts";
 
 describe("tools", () => {
   let folder: string;
@@ -14,24 +20,41 @@ describe("tools", () => {
   it("findNatsServer() takes the first on PATH that is new enough", async () => {
     await program("old/nats-server", "nats-server: v2.13.9");
     const good = await program("new/nats-server", "nats-server: v2.14.0");
-    const found = findNatsServer({ PATH: `${folder}/none:${folder}/old:${folder}/new` }, folder);
+    const found = findNatsServer(undefined, {
+      environment: { PATH: `${folder}/none:${folder}/old:${folder}/new` },
+      tools: folder,
+    });
     expect(found).to.equal(good);
   });
 
   it("findNatsServer() falls back to the copy that setup made", async () => {
     await program("old/nats-server", "nats-server: v2.9.25");
     const copy = await program("tools/nats-server", "nats-server: v3.0.1");
-    expect(findNatsServer({ PATH: `${folder}/old` }, `${folder}/tools`)).to.equal(copy);
+    const environment = { PATH: `${folder}/old` };
+    const tools = `${folder}/tools`;
+    expect(findNatsServer(undefined, { environment, tools })).to.equal(copy);
+  });
+
+  it("findNatsServer() passes over a server on PATH that cannot restore a backup", async () => {
+    const old = await program("old/nats-server", "nats-server: v2.14.9");
+    const copy = await program("tools/nats-server", "nats-server: v2.15.0");
+    const environment = { PATH: `${folder}/old` };
+    const tools = `${folder}/tools`;
+    expect(findNatsServer(undefined, { environment, tools })).to.equal(old);
+    expect(findNatsServer(NATS_SERVER_RESTORE_MIN, { environment, tools })).to.equal(copy);
   });
 
   it("findNatsServer() names the required and the found version", async () => {
     const old = await program("old/nats-server", "nats-server: v2.13.9");
     const broken = await program("broken/nats-server", "");
     const environment = { PATH: `${folder}/old:${folder}/broken` };
-    expect(() => findNatsServer(environment, folder)).to.throw(
+    expect(() => findNatsServer(undefined, { environment, tools: folder })).to.throw(
       `Cannot find nats-server: 2.14 or newer is needed, ${old} is 2.13.9, ${broken} is 0`,
     );
-    expect(() => findNatsServer({}, folder)).to.throw("2.14 or newer is needed, none was found");
+    const nothing = { environment: {}, tools: folder };
+    expect(() => findNatsServer(undefined, nothing)).to.throw(
+      "2.14 or newer is needed, none was found",
+    );
   });
 
   it("checkNatsServer() accepts 2.14 and refuses 2.13 of an external server", () => {

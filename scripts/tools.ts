@@ -21,15 +21,20 @@ export const TOOLS = IS_PACKAGE ? cacheFolder() : join(REPOSITORY, ".tools");
  * each key.
  */
 export const NATS_SERVER_MIN = "2.14";
+/** The first nats-server that restores an archive of messages, as `trunkline admin restore` does. */
+export const NATS_SERVER_RESTORE_MIN = "2.15";
 /** Timeout for `--version`: long enough for a cold start of a full browser. */
 const VERSION_MS_MAX = 10_000;
 /** The oldest tested git. */
 export const GIT_MIN = "2.39";
 
 /** Returns the nats-server to run: from PATH if it is new enough, otherwise the one that scripts/setup installed. */
-export function findNatsServer(environment = process.env, tools = TOOLS): string {
+export function findNatsServer(
+  versionMin = NATS_SERVER_MIN,
+  { environment = process.env, tools = TOOLS } = {},
+): string {
   const paths = [...onPath("nats-server", environment), join(tools, "nats-server")];
-  return newEnough("nats-server", NATS_SERVER_MIN, paths);
+  return newEnough("nats-server", versionMin, paths);
 }
 
 export const isNatsServerSupported = (version: string) => isAtLeast(version, NATS_SERVER_MIN);
@@ -91,7 +96,7 @@ function newEnough(name: string, versionMin: string, paths: string[]): string {
   throw new Error(`Cannot find ${name}: ${versionMin} or newer is needed, ${what}`);
 }
 
-function isAtLeast(version: string, versionMin: string): boolean {
+export function isAtLeast(version: string, versionMin: string): boolean {
   return version.localeCompare(versionMin, "en", { numeric: true }) >= 0;
 }
 

@@ -1,3 +1,5 @@
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { BUS_CONNECT_MS } from "../schemas/limits.ts";
@@ -126,5 +128,32 @@ describe("command line", function () {
     expect(code).to.equal(1);
     expect(stderr).to.match(/^Cannot find the bus: .*nats\.url cannot be read; set TRUNKLINE_/);
     expect(stderr.trimEnd().split("\n")).to.have.length(1);
+  });
+
+  it("brings the tools of a start and of a restore into a data folder, and none for other commands", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-program-"));
+    const program = join(folder, "scripts/trunkline");
+    await mkdir(join(folder, "scripts"));
+    await mkdir(join(folder, "node_modules/.bin"), { recursive: true });
+    await copyFile(join(import.meta.dirname, "trunkline"), program);
+    const asked = `#!/bin/sh\n[ "$1" = "" ] && echo "$2"\nexit 1\n`;
+    await writeFile(join(folder, "scripts/setup"), asked, { mode: 0o755 });
+    const node = "#!/bin/sh\necho run\n";
+    await writeFile(join(folder, "node_modules/.bin/node"), node, { mode: 0o755 });
+    const output = async (command: string, url = "") => {
+      const environment = { TRUNKLINE_NATS_URL: url };
+      return (await runCommand(program, command.split(" "), environment)).stdout.trim();
+    };
+    try {
+      expect(await output("start")).to.equal("start");
+      expect(await output("admin restore /backups")).to.equal("restore");
+      expect(await output("admin restore /backups --from now")).to.equal("restore");
+      expect(await output("admin restore /backups", "nats://bus")).to.equal("run");
+      for (const command of ["admin restore", "admin restore --help", "admin backup /backups"]) {
+        expect(await output(command), command).to.equal("run");
+      }
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 });

@@ -46,9 +46,8 @@ describe("backup under load", function () {
         const goal = scene.load.history.length + CALLS;
         await until("calls", () => scene.load.history.length >= goal, 60_000);
         const entries: Map<string, number>[] = [];
-        const result = await takeBackup(scene.bus, folder, () => {
-          entries.push(new Map(scene.load.entries));
-        });
+        const atMoment = () => void entries.push(new Map(scene.load.entries));
+        const result = await takeBackup(scene.bus, folder, { atMoment });
         const sentBefore = entries.at(-1) ?? new Map();
         const sentDuring = sum(scene.load.entries) - sum(sentBefore);
         const { streams } = result.backup;

@@ -11,16 +11,15 @@ import { RESTORE_MARK } from "../../deploy/restore-mark.ts";
 import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
 import { isState, STREAMS } from "../../schemas/subjects.ts";
 import { startWorld, type World } from "../testing/actor-world.ts";
-import { type CommandEnd, trunkline } from "../testing/command-line.ts";
+import { backupContent, runBackupCommand, streamsOn } from "../testing/backup-commands.ts";
+import { trunkline } from "../testing/command-line.ts";
 import { counter, counterActor } from "../testing/counter.ts";
 import { startNats, type TestNatsServer } from "../testing/nats-server.ts";
 import { until } from "../testing/until.ts";
 import { adminBackup } from "./admin-backup.ts";
 import { adminRestore } from "./admin-restore.ts";
 import { BackupFolder } from "./backup/backup-folder.ts";
-import { readMessages } from "./backup/read-stream.ts";
 import { restoreBackup } from "./backup/restore-backup.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** Interval of lease writes in this test. A real host renews its lease far less often. */
 const LEASES_EVERY_MS = 10;
@@ -41,8 +40,9 @@ describe("admin backup and restore", function () {
     await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
-  const backup = (...more: string[]) => run(adminBackup, [folder, ...more], world.url);
-  const restore = (...more: string[]) => run(adminRestore, [folder, ...more], empty.url);
+  const backup = (...more: string[]) => runBackupCommand(adminBackup, [folder, ...more], world.url);
+  const restore = (...more: string[]) =>
+    runBackupCommand(adminRestore, [folder, ...more], empty.url);
   const files = () =>
     readdirSync(join(folder, "parts"), { recursive: true })
       .map(String)
@@ -91,7 +91,7 @@ describe("admin backup and restore", function () {
     await publish("$KV.state-0.counter.a", "second");
     await publish("$KV.state-0.counter.b", "third");
     await publish("task.render.batch", "{}");
-    const before = await contentOf(world.bus);
+    const before = await backupContent(world.bus);
     const made = await trunkline(["admin", "backup", folder], world.url);
     expect(made.code, made.stderr).to.equal(0);
     expect(made.stdout).to.match(/^Backup of .* in .*\n7 messages of \d+ streams; /);
@@ -100,7 +100,7 @@ describe("admin backup and restore", function () {
     expect(restored.code, restored.stderr).to.equal(0);
     const bus = await Bus.connect({ url: empty.url, name: "restored" });
     try {
-      expect(await contentOf(bus)).to.deep.equal(before);
+      expect(await backupContent(bus)).to.deep.equal(before);
       const { state } = await bus.jetstream.streams.info(STREAMS.crawl);
       expect(state).to.include({ messages: 4, first_seq: 1, last_seq: 6 });
       const next = await bus.jetstream.jetstream().publish("blob.crawl.b.=.head", "next");
@@ -120,17 +120,19 @@ describe("admin backup and restore", function () {
     await streams.purge(STREAMS.crawl, { filter: "blob.crawl.a.1.=.head" });
     await publish("blob.crawl.a.4.=.head", "new");
     await publish("$KV.state-0.counter.a", "new");
-    const before = await contentOf(world.bus);
+    const before = await backupContent(world.bus);
     expect((await backup()).code).to.equal(0);
     const added = files().filter((file) => !first.includes(file));
     expect(added.filter((file) => !file.includes("present"))).to.have.length(2);
-    expect(added.join(" ")).to.match(/CRAWL\/4-4-\w+\.zst .*KV_state-0\/3-3-\w+\.zst/);
+    expect(added.join(" ")).to.match(/CRAWL\/4-4-\w+\.zst .*KV_state-0\/3-4-\w+\.zst/);
     const third = files();
     expect((await backup()).code).to.equal(0);
-    expect(files(), "nothing changed").to.deep.equal(third);
+    const later = files().filter((file) => !third.includes(file));
+    // Only the mark of the second backup is new.
+    expect(later.join(" ")).to.match(/^KV_state-0\/5-5-\w+\.zst KV_state-0\/present-5-\w+\.zst$/);
     expect((await restore()).code).to.equal(0);
     const bus = await Bus.connect({ url: empty.url, name: "restored" });
-    expect(await contentOf(bus).finally(() => bus.close())).to.deep.equal(before);
+    expect(await backupContent(bus).finally(() => bus.close())).to.deep.equal(before);
   });
 
   it("--from restores an earlier backup, and --keep removes old ones with the files that only they need", async () => {
@@ -144,7 +146,7 @@ describe("admin backup and restore", function () {
     expect(wrong.stderr).to.match(/expected --from one of .*, found "yesterday"$/);
     expect((await restore("--from", moment)).code).to.equal(0);
     const bus = await Bus.connect({ url: empty.url, name: "restored" });
-    const [value] = await contentOf(bus).finally(() => bus.close());
+    const [value] = await backupContent(bus).finally(() => bus.close());
     expect(value).to.include({ payload: "old" });
     const before = files();
     const kept = await backup("--keep", "1");
@@ -216,7 +218,7 @@ describe("admin backup and restore", function () {
       // Leaves the restore's mark on the bus, as a killed restore does.
       await streams.add({ name: RESTORE_MARK, subjects: ["restoring"] });
       expect((await restore()).code).to.equal(0);
-      expect((await contentOf(bus)).map(({ payload }) => payload)).to.deep.equal(["value"]);
+      expect((await backupContent(bus)).map(({ payload }) => payload)).to.deep.equal(["value"]);
       expect(await streamsOn(empty)).not.to.include(RESTORE_MARK);
     } finally {
       await bus.close();
@@ -260,12 +262,12 @@ describe("admin backup and restore", function () {
     const few = { name: "FEW", subjects: ["few.>"], max_msgs_per_subject: 3 };
     await streams.add({ ...few, allow_direct: true });
     for (let n = 0; n < 5; n++) await publish("few.each", `${n}`);
-    const before = await contentOf(world.bus);
+    const before = await backupContent(world.bus);
     expect(before).to.have.length(3);
     expect((await backup()).code).to.equal(0);
     expect((await restore()).code).to.equal(0);
     const bus = await Bus.connect({ url: empty.url, name: "restored" });
-    expect(await contentOf(bus).finally(() => bus.close())).to.deep.equal(before);
+    expect(await backupContent(bus).finally(() => bus.close())).to.deep.equal(before);
   });
 
   it("leases that are renewed all the time do not disturb a backup", async () => {
@@ -301,11 +303,11 @@ describe("admin backup and restore", function () {
     await using other = await startWorld();
     const jetstream = other.bus.jetstream.jetstream();
     for (const key of ["a", "b"]) await jetstream.publish(`$KV.state-0.counter.${key}`, "theirs");
-    const { code } = await run(adminBackup, [folder], other.url);
+    const { code } = await runBackupCommand(adminBackup, [folder], other.url);
     expect(code).to.equal(0);
     expect((await restore()).code).to.equal(0);
     const bus = await Bus.connect({ url: empty.url, name: "restored" });
-    const content = await contentOf(bus).finally(() => bus.close());
+    const content = await backupContent(bus).finally(() => bus.close());
     expect(content.map(({ payload }) => payload)).to.deep.equal(["theirs", "theirs"]);
   });
 
@@ -313,63 +315,25 @@ describe("admin backup and restore", function () {
     for (const [command, parameters, expected] of [
       [adminBackup, [], 'Cannot run "admin backup": expected a folder after it'],
       [adminBackup, [folder, "--keep", "0"], 'Cannot run "admin backup": expected nothing after'],
+      [adminBackup, [folder, "--verify", "1"], 'Cannot run "admin backup": expected nothing after'],
       [adminBackup, [folder, "more"], 'Cannot run "admin backup": expected nothing after'],
       [adminRestore, [], 'Cannot run "admin restore": expected a folder of backups after it'],
       [adminRestore, [folder, "--from"], 'Cannot run "admin restore": expected nothing after'],
     ] as const) {
-      const { code, stderr } = await run(command, parameters, world.url);
+      const { code, stderr } = await runBackupCommand(command, parameters, world.url);
       expect({ code, is: stderr.startsWith(expected) }, stderr).to.deep.equal({
         code: 2,
         is: true,
       });
     }
-    const nothing = await run(adminBackup, [folder], empty.url);
+    const nothing = await runBackupCommand(adminBackup, [folder], empty.url);
     expect(nothing.stderr).to.equal("Cannot back up the bus: it holds no data of Trunkline");
-    const missing = await run(adminRestore, [join(folder, "no")], empty.url);
+    const missing = await runBackupCommand(adminRestore, [join(folder, "no")], empty.url);
     expect(missing.stderr).to.match(/^Cannot read ".*\/no": there is no such folder$/);
-    const other = await run(adminRestore, [tmpdir()], empty.url);
+    const other = await runBackupCommand(adminRestore, [tmpdir()], empty.url);
     expect(other.stderr).to.match(/^Cannot read ".*": it is not a folder of backups$/);
     writeFileSync(join(folder, "file"), "");
-    const file = await run(adminBackup, [join(folder, "file/x")], world.url);
+    const file = await runBackupCommand(adminBackup, [join(folder, "file/x")], world.url);
     expect(file.stderr).to.match(/^Cannot write to ".*": ENOTDIR/);
   });
 });
-
-/** Runs the command in this process, because starting another process takes a second. */
-async function run(
-  command: typeof adminBackup,
-  parameters: readonly string[],
-  url: string,
-): Promise<CommandEnd> {
-  const lines: string[] = [];
-  const print = (text: string) => void lines.push(`${text}\n`);
-  try {
-    await command(parameters, { TRUNKLINE_NATS_URL: url }, print);
-    return { code: 0, stdout: lines.join(""), stderr: "" };
-  } catch (error) {
-    const code = error instanceof UsageError ? 2 : 1;
-    return { code, stdout: lines.join(""), stderr: error instanceof Error ? error.message : "" };
-  }
-}
-
-/** Returns all messages of all streams except those of the cache. */
-async function contentOf(bus: Bus) {
-  const content = [];
-  for await (const info of bus.jetstream.streams.list()) {
-    if (info.config.name === STREAMS.cache) continue;
-    for await (const message of readMessages(bus, info, 1)) {
-      const { payload, headers: block, timestamp, ...rest } = message;
-      const text = { payload: Buffer.from(payload).toString(), headers: String(block) };
-      content.push({ stream: info.config.name, ...rest, ...text, timestamp: String(timestamp) });
-    }
-  }
-  return content.sort((a, b) => (a.stream < b.stream ? 1 : a.stream > b.stream ? -1 : 0));
-}
-
-async function streamsOn({ url }: TestNatsServer): Promise<string[]> {
-  const bus = await Bus.connect({ url, name: "test" });
-  const names: string[] = [];
-  for await (const name of bus.jetstream.streams.names()) names.push(name);
-  await bus.close();
-  return names;
-}

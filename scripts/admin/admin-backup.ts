@@ -1,7 +1,11 @@
-/** `trunkline admin backup`: copies all data of the bus into a folder while the platform runs. */
+/**
+ * `trunkline admin backup`: copies all data of the bus into a folder while the platform runs, or verifies the backups of
+ * a folder.
+ */
 import { resolve } from "node:path";
 import { BackupFolder } from "./backup/backup-folder.ts";
 import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
+import { verifyFolder } from "./backup/verify-folder.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
 
@@ -13,24 +17,44 @@ export async function adminBackup(
   environment: NodeJS.ProcessEnv,
   print: (text: string) => void = console.log,
 ): Promise<void> {
-  const { path, keep } = readParameters(parameters);
+  const { path, keep, isVerify } = readParameters(parameters);
   const folder = new BackupFolder(resolve(path));
+  if (isVerify) return print(await verify(folder));
   using _ = await folder.prepare();
   const result = await withBus(environment, (bus) => takeBackup(bus, folder));
+  for (const note of result.notes) print(note);
   print(reportOf(result, folder.path));
   if (keep === undefined) return;
   for (const moment of await folder.keep(keep)) print(`Removed the backup of ${moment}`);
 }
 
-function readParameters(parameters: readonly string[]): { path: string; keep?: number } {
+/** Returns a report of all backups. Throws if a file is missing or damaged. */
+async function verify(folder: BackupFolder): Promise<string> {
+  const { backups, files, problems } = await verifyFolder(folder);
+  if (backups === 0) throw new Error(`Cannot verify "${folder.path}": it has no finished backup`);
+  if (problems.length === 0)
+    return `Verified ${backups} backups in "${folder.path}": all of their ${files} files are whole`;
+  throw new Error(
+    `Cannot restore all backups in "${folder.path}": ${problems.length} of their ${files} files are missing or damaged\n${problems.join("\n")}\nRemove the damaged files: the next backup then reads their streams anew`,
+  );
+}
+
+interface Parameters {
+  path: string;
+  keep?: number;
+  isVerify?: true;
+}
+
+function readParameters(parameters: readonly string[]): Parameters {
   const [path, flag, count, ...more] = parameters;
   if (path === undefined || path.startsWith("-"))
     throw new UsageError('Cannot run "admin backup": expected a folder after it');
   if (flag === undefined) return { path };
+  if (flag === "--verify" && count === undefined) return { path, isVerify: true };
   const keep = Number(count);
   if (flag !== "--keep" || more.length > 0 || !Number.isSafeInteger(keep) || keep < 1)
     throw new UsageError(
-      'Cannot run "admin backup": expected nothing after the folder, or --keep and a number from 1 on',
+      'Cannot run "admin backup": expected nothing after the folder, --verify, or --keep and a number from 1 on',
     );
   return { path, keep };
 }

@@ -6,6 +6,8 @@ export const ADMIN_COMMANDS: readonly string[] = [
                                   check this machine, its settings, its bus, and whether it reaches a site`,
   `  admin backup <folder> [--keep <n>]
                                   copy all data into a folder, online; keep its newest n backups`,
+  `  admin backup <folder> --verify
+                                  compare all files of the folder's backups with their SHA-256`,
   `  admin restore <folder> [--from <moment>]
                                   bring the newest backup, or that of a moment, onto an empty bus`,
   "  admin trace <request id>        print the way of a request of the last three days",

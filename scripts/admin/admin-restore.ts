@@ -10,6 +10,7 @@ import { lockDataDir } from "../data-lock.ts";
 import { DiskRoom } from "../disk-room.ts";
 import { EmbeddedNats } from "../embedded-nats.ts";
 import { createLogger } from "../logger.ts";
+import { NATS_SERVER_RESTORE_MIN } from "../tools.ts";
 import { type Backup, BackupFolder } from "./backup/backup-folder.ts";
 import { refuseNewerBackup, restoreBackup } from "./backup/restore-backup.ts";
 import { UsageError } from "./usage-error.ts";
@@ -70,7 +71,8 @@ async function withEmbeddedBus(dataDir: string, use: (bus: Bus) => Promise<void>
   const logger = createLogger({ level: "error" });
   const disk = await DiskRoom.start(dataDir, logger);
   try {
-    const server = await EmbeddedNats.start(dataDir, { logger, disk });
+    const versionMin = NATS_SERVER_RESTORE_MIN;
+    const server = await EmbeddedNats.start(dataDir, { logger, disk, versionMin });
     try {
       const bus = await Bus.connect({ ...server.access("admin"), name: "trunkline-admin" });
       await use(bus).finally(() => bus.close());

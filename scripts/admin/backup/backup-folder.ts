@@ -10,6 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { z } from "zod";
+import { BackupMark } from "./backup-mark.ts";
 
 /** The version of the file layout in a backup folder. */
 const LAYOUT = 1;
@@ -61,12 +62,17 @@ export type StoredStream = z.output<typeof StoredStream>;
 
 const Backup = z.object({
   layout: z.literal(LAYOUT),
-  /** The moment of the backup. The backup contains all changes that the bus acknowledged before it. */
+  /**
+   * The moment of the backup by the clock of its machine. The backup contains all changes that the bus acknowledged
+   * before it. If the clock was not after the newest backup of the folder, it is 1 ms after that one.
+   */
   moment: z.iso.datetime(),
   /** The version of Trunkline that made the backup. `format` is the format of the data. */
   version: z.string(),
   format: z.int(),
   natsServer: z.string(),
+  /** Shows whether a bus still follows this backup. Backups of older versions have none. */
+  mark: BackupMark.optional(),
   streams: z.array(StoredStream),
 });
 export type Backup = z.output<typeof Backup>;
@@ -106,7 +112,7 @@ export class BackupFolder {
     return { [Symbol.dispose]: () => database.close() };
   }
 
-  /** Returns the moments of all backups, the oldest first. */
+  /** Returns the moments of all backups, in the order in which they were made. */
   async moments(): Promise<string[]> {
     const names = await readdir(join(this.path, BACKUPS)).catch((cause: unknown) => {
       throw new Error(`Cannot read "${this.path}": it is not a folder of backups`, { cause });
@@ -151,7 +157,8 @@ export class BackupFolder {
     const stored = await compress(bytes, LEVEL);
     const sha256 = sha256Of(stored);
     const file = `${PARTS}/${stream}/${label}-${sha256.slice(0, 16)}.zst`;
-    if (!(await this.hasAll([{ file, sha256, bytes: stored.length }]))) {
+    // Replaces a file that is there but damaged.
+    if ((await this.problemOf({ file, sha256, bytes: stored.length })) !== undefined) {
       try {
         await mkdir(join(this.path, PARTS, stream), { recursive: true, mode: 0o700 });
       } catch (cause) {
@@ -183,6 +190,12 @@ export class BackupFolder {
     }
   }
 
+  /** Reads a file and describes why it cannot be used. Returns undefined if it is whole. */
+  async problemOf(file: StoredFile): Promise<string | undefined> {
+    const found = await this.#read(file);
+    return typeof found === "string" ? found : undefined;
+  }
+
   /**
    * Keeps the `newest` newest backups. Removes all older backups, and files that no kept backup needs. Returns the
    * moments of the removed backups.
@@ -204,20 +217,23 @@ export class BackupFolder {
     return removed;
   }
 
-  async #checked({ file, sha256, bytes }: StoredFile): Promise<Buffer> {
+  async #checked(file: StoredFile): Promise<Buffer> {
+    const found = await this.#read(file);
+    if (typeof found === "string") throw new Error(`Cannot use the backup: ${found}`);
+    return found;
+  }
+
+  /** Returns the content of a file, or a text that describes why it cannot be used. */
+  async #read({ file, sha256, bytes }: StoredFile): Promise<Buffer | string> {
     const path = join(this.path, file);
     let content: Buffer;
     try {
       content = await readFile(path);
     } catch (cause) {
-      throw new Error(`Cannot use the backup: ${path} is missing (${textOf(cause)})`, { cause });
+      return `${path} is missing (${textOf(cause)})`;
     }
-    if (content.length < bytes)
-      throw new Error(
-        `Cannot use the backup: ${path} is truncated: ${content.length} of ${bytes} bytes`,
-      );
-    if (sha256Of(content) !== sha256)
-      throw new Error(`Cannot use the backup: ${path} is damaged; it does not have its SHA-256`);
+    if (content.length < bytes) return `${path} is truncated: ${content.length} of ${bytes} bytes`;
+    if (sha256Of(content) !== sha256) return `${path} is damaged; it does not have its SHA-256`;
     return content;
   }
 

@@ -13,12 +13,11 @@ import {
 } from "../../../deploy/restore-mark.ts";
 import { whenClusterIsReady } from "../../../deploy/streams.ts";
 import { isState } from "../../../schemas/subjects.ts";
+import { isAtLeast, NATS_SERVER_RESTORE_MIN } from "../../tools.ts";
 import { version } from "../../version.ts";
 import type { Backup, BackupFolder } from "./backup-folder.ts";
 import { restoreStream } from "./restore-stream.ts";
 
-/** The first nats-server that restores an archive of messages. */
-const NATS_SERVER_MIN = [2, 15];
 /** Maximum number of stream names in an error message. */
 const NAMES_SHOWN = 5;
 
@@ -120,11 +119,9 @@ async function removeBegun(bus: Bus, begun: ReadonlySet<string>, hold: RestoreHo
 }
 
 function refuseOldServer(version: string): void {
-  const [major = 0, minor = 0] = version.split(".").map(Number);
-  const [majorMin = 0, minorMin = 0] = NATS_SERVER_MIN;
-  if (major > majorMin || (major === majorMin && minor >= minorMin)) return;
+  if (isAtLeast(version, NATS_SERVER_RESTORE_MIN)) return;
   throw new Error(
-    `Cannot restore: nats-server ${NATS_SERVER_MIN.join(".")} or newer is needed, it is ${version}`,
+    `Cannot restore: nats-server ${NATS_SERVER_RESTORE_MIN} or newer is needed, it is ${version}`,
   );
 }
 

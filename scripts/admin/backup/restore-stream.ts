@@ -1,7 +1,7 @@
 /** Restores one stream from a backup with the sequences and times of its messages, and verifies the result. */
 import { hash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError, type StreamConfig } from "@nats-io/jetstream";
+import { JetStreamApiError, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { BLOB_STORE_BYTES_MIN } from "../../../deploy/stream-declarations.ts";
 import { changesNoActor } from "../../../schemas/subjects.ts";
@@ -14,6 +14,7 @@ import {
 } from "./archive-entries.ts";
 import type { BackupFolder, StoredStream } from "./backup-folder.ts";
 import { answerOf, ChunkSender } from "./chunk-sender.ts";
+import { MessageHashes } from "./message-hashes.ts";
 import { readMessages } from "./read-stream.ts";
 import { SequenceList } from "./sequence-list.ts";
 
@@ -54,7 +55,7 @@ export async function restoreStream(
       `Cannot restore ${stored.name}: its list has ${present.length} messages, not ${stored.messages}`,
     );
   const sending = await ChunkSender.open(bus, stored.name, subject);
-  const compared = Comparison.of(stored);
+  const compared = new Comparison(stored, present);
   await sending.add(ARCHIVE_MAGIC);
   await sending.add(
     encodeFile("state.json", Buffer.from(JSON.stringify(stateOf(stored, present)))),
@@ -134,13 +135,7 @@ async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promis
   // made, and the limits of the stream may remove them again.
   const spare = stored.messages - stored.counted;
   for (;;) {
-    const found = sent.again();
-    for await (const message of readMessages(bus, info, 1)) {
-      if (message.sequence > stored.lastSequence) break;
-      const { sequence, subject, headers, timestamp } = message;
-      found.add(encodeMessage(message), { sequence, subject, headers, at: Number(timestamp) });
-    }
-    const difference = sent.differenceTo(found, spare);
+    const difference = await differenceOf(bus, info, { stored, sent, spare });
     if (difference === undefined) return;
     if (performance.now() > giveUpAt)
       throw new Error(`Cannot restore ${stored.name}: ${difference}`);
@@ -149,52 +144,70 @@ async function compare(bus: Bus, stored: StoredStream, sent: Comparison): Promis
 }
 
 /**
+ * Describes how the messages on the bus differ from the sent ones. Returns undefined if they are the same. Up to `spare`
+ * messages may be missing.
+ */
+async function differenceOf(
+  bus: Bus,
+  info: StreamInfo,
+  { stored, sent, spare }: { stored: StoredStream; sent: Comparison; spare: number },
+): Promise<string | undefined> {
+  let found = 0;
+  for await (const message of readMessages(bus, info, 1)) {
+    if (message.sequence > stored.lastSequence) break;
+    const { sequence, subject, headers, timestamp } = message;
+    const about = { sequence, subject, headers, at: Number(timestamp) };
+    if (sent.omits(about)) continue;
+    if (!sent.has(encodeMessage(message), sequence))
+      return `message ${sequence} is not as in the backup`;
+    found += 1;
+  }
+  if (sent.count - found <= spare) return undefined;
+  return `the bus has ${found} messages in place of ${sent.count}`;
+}
+
+interface AboutMessage {
+  sequence: number;
+  subject: string;
+  headers: Uint8Array;
+  at: number;
+}
+
+/**
  * Describes the messages that a restored stream must have, by their sequences and 48 bits of their SHA-256. Omits
  * messages that will expire soon and reminders that may be due, because the bus itself removes or sends these.
  */
 class Comparison {
-  readonly #hashes = new Map<number, number>();
+  readonly #hashes: MessageHashes;
   /**
    * A time in nanoseconds since 1970. A message older than this may expire before the comparison, so it is omitted.
    */
   readonly #oldest: number;
 
-  constructor(oldest: number) {
-    this.#oldest = oldest;
-  }
-
-  static of({ config }: StoredStream): Comparison {
+  constructor({ config }: StoredStream, present: SequenceList) {
     const maxAge = Number(config.max_age ?? 0);
     const now = (Date.now() + EXPIRY_MARGIN_MS) * NANOSECONDS;
-    return new Comparison(maxAge > 0 ? now - maxAge : 0);
+    this.#oldest = maxAge > 0 ? now - maxAge : 0;
+    this.#hashes = new MessageHashes(present);
   }
 
-  /** Returns an empty comparison that omits the same messages as this one. */
-  again(): Comparison {
-    return new Comparison(this.#oldest);
+  /** The number of messages that the stream must have. */
+  get count(): number {
+    return this.#hashes.count;
   }
 
-  add(
-    entry: Buffer,
-    about: { sequence: number; subject: string; headers: Uint8Array; at: number },
-  ): void {
-    if (about.at < this.#oldest || changesNoActor(about.subject)) return;
-    if (about.headers.length > 0 && PASSING.test(Buffer.from(about.headers).toString())) return;
-    this.#hashes.set(about.sequence, hash("sha256", entry, "buffer").readUIntBE(0, 6));
+  omits({ subject, headers, at }: AboutMessage): boolean {
+    if (at < this.#oldest || changesNoActor(subject)) return true;
+    return headers.length > 0 && PASSING.test(Buffer.from(headers).toString());
   }
 
-  /**
-   * Describes how the messages of `other` differ from these. Returns undefined if they are the same. Up to
-   * `missingMax` messages may be missing.
-   */
-  differenceTo(other: Comparison, missingMax: number): string | undefined {
-    const found = other.#hashes;
-    for (const [sequence, hashed] of found) {
-      if (this.#hashes.get(sequence) !== hashed)
-        return `message ${sequence} is not as in the backup`;
-    }
-    const missing = this.#hashes.size - found.size;
-    if (missing <= missingMax) return undefined;
-    return `the bus has ${found.size} messages in place of ${this.#hashes.size}`;
+  add(entry: Buffer, about: AboutMessage): void {
+    if (!this.omits(about)) this.#hashes.add(about.sequence, hashOf(entry));
+  }
+
+  has(entry: Buffer, sequence: number): boolean {
+    return this.#hashes.has(sequence, hashOf(entry));
   }
 }
+
+const hashOf = (entry: Buffer) => hash("sha256", entry, "buffer").readUIntBE(0, 6);

@@ -37,11 +37,23 @@ export class SequenceList {
   }
 
   has(sequence: number): boolean {
-    return this.hasAny(sequence, sequence);
+    return this.indexOf(sequence) !== -1;
+  }
+
+  /** Returns the index of a sequence in the list, or -1. */
+  indexOf(sequence: number): number {
+    const index = this.#indexFrom(sequence);
+    return index < this.#length && this.#values[index] === sequence ? index : -1;
   }
 
   /** Returns true if the list contains a sequence from `first` to `last`, both included. */
   hasAny(first: number, last: number): boolean {
+    const index = this.#indexFrom(first);
+    return index < this.#length && (this.#values[index] ?? 0) <= last;
+  }
+
+  /** Returns the index of the first sequence that is `first` or above. */
+  #indexFrom(first: number): number {
     let low = 0;
     let high = this.#length;
     while (low < high) {
@@ -49,7 +61,7 @@ export class SequenceList {
       if ((this.#values[middle] ?? 0) < first) low = middle + 1;
       else high = middle;
     }
-    return low < this.#length && (this.#values[low] ?? 0) <= last;
+    return low;
   }
 
   [Symbol.iterator](): Iterator<number> {

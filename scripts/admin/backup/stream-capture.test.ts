@@ -42,7 +42,7 @@ describe("StreamCapture", function () {
       },
     });
     const info = await streams.info(STREAM);
-    const capture = await StreamCapture.begin(busy, new BackupFolder(folder), info, undefined);
+    const capture = await StreamCapture.begin(busy, new BackupFolder(folder), info);
     expect(await capture.readOn()).to.equal(STORED);
     expect(await capture.readOn()).to.equal(STORED);
   });

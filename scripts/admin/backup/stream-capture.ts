@@ -5,6 +5,8 @@
 import { hash } from "node:crypto";
 import { DiscardPolicy, type StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../../actors/runtime/bus/bus.ts";
+import { type Clock, systemClock } from "../../../actors/runtime/lib/clock.ts";
+import { isState } from "../../../schemas/subjects.ts";
 import { type ArchivedMessage, encodeMessage } from "./archive-entries.ts";
 import type { BackupFolder, Part, StoredStream } from "./backup-folder.ts";
 import { countFrom, listMessages, readMessages, readOfLeader } from "./read-stream.ts";
@@ -25,6 +27,11 @@ const LISTED_BY_LEADER_MAX = 100;
  */
 const READ_AT_MOMENT_MAX = 500;
 const ROUNDS_MAX = 5;
+/**
+ * Longest time between two reads of a state stream that is followed. A removal leaves a marker for 10 seconds
+ * (actors/runtime/shards/reminders.ts). If the marker expires before it is read, the removed row seems to be stored.
+ */
+const UNREAD_MS_MAX = 8_000;
 
 /** A message that was read after the stream was listed. */
 interface Late {
@@ -42,6 +49,7 @@ interface Settled {
 
 export class StreamCapture {
   readonly info: StreamInfo;
+  readonly #clock: Clock;
   readonly #bus: Bus;
   readonly #folder: BackupFolder;
   readonly #parts: Part[];
@@ -55,6 +63,9 @@ export class StreamCapture {
   /** True after the listing has begun. Messages that are read from then on are late. */
   #isFollowing = false;
   #listed: { sequences: SequenceList; subjects: number[] } | undefined;
+  /** The time when the last read began, and whether a marker may have expired between two reads since the listing. */
+  #readAt = 0;
+  #missesRemovals = false;
   #late: Late[] = [];
   /**
    * The figures of the stream at the moment of the backup. `late` is the number of late messages that were read
@@ -66,8 +77,9 @@ export class StreamCapture {
     bus: Bus,
     folder: BackupFolder,
     info: StreamInfo,
-    last: { parts: readonly Part[]; known: SequenceList; position: number },
+    last: { parts: readonly Part[]; known: SequenceList; position: number; clock: Clock },
   ) {
+    this.#clock = last.clock;
     this.#bus = bus;
     this.#folder = folder;
     this.info = info;
@@ -81,7 +93,7 @@ export class StreamCapture {
     bus: Bus,
     folder: BackupFolder,
     info: StreamInfo,
-    previous: StoredStream | undefined,
+    { previous, clock = systemClock }: { previous?: StoredStream | undefined; clock?: Clock } = {},
   ): Promise<StreamCapture> {
     // The previous backup can be continued only if all of its files exist and the stream was neither recreated nor
     // set back. Otherwise other messages may have the same sequences.
@@ -90,12 +102,12 @@ export class StreamCapture {
       previous.lastSequence <= info.state.last_seq &&
       (await folder.hasAll([...previous.parts, previous.present]));
     if (!goesOn) {
-      const nothing = { parts: [], known: new SequenceList(), position: 0 };
+      const nothing = { parts: [], known: new SequenceList(), position: 0, clock };
       return new StreamCapture(bus, folder, info, nothing);
     }
     const known = SequenceList.decode(await folder.load(previous.present));
     const { parts, lastSequence: position } = previous;
-    return new StreamCapture(bus, folder, info, { parts, known, position });
+    return new StreamCapture(bus, folder, info, { parts, known, position, clock });
   }
 
   get name(): string {
@@ -107,23 +119,41 @@ export class StreamCapture {
   }
 
   /**
+   * True if the reads of a state stream were too far apart since its listing, so that it must be listed anew. No other
+   * stream has markers that expire.
+   */
+  get missesRemovals(): boolean {
+    return this.#missesRemovals;
+  }
+
+  /**
    * Reads all new messages up to the current end of the stream. Returns their number. Messages that arrive meanwhile
    * are left out: on a busy machine they may arrive faster than they are read, and the reading would not end.
    */
   async readOn(): Promise<number> {
+    const startedAt = this.#clock.monotonic();
     const { state } = await this.#bus.jetstream.streams.info(this.name);
-    if (state.last_seq <= this.#position) return 0;
-    const messages = readMessages(this.#bus, this.info, this.#position + 1);
-    return await this.#take(messages, { upTo: state.last_seq });
+    let count = 0;
+    if (state.last_seq > this.#position) {
+      const messages = readMessages(this.#bus, this.info, this.#position + 1);
+      count = await this.#take(messages, { upTo: state.last_seq });
+    }
+    this.#noteRead(startedAt);
+    return count;
   }
 
   /**
    * Determines which earlier messages still exist: those of the last backup, and those that were read since. May run
-   * while `readOn` reads later messages.
+   * while `readOn` reads later messages. A further call lists the stream anew.
    */
   async list(): Promise<void> {
     this.#isFollowing = true;
+    this.#readAt = this.#clock.monotonic();
+    this.#missesRemovals = false;
+    this.#listed = undefined;
+    this.#cut = undefined;
     const known = this.#known;
+    for (const { sequence } of this.#late.splice(0)) known.push(sequence);
     const upTo = this.#position;
     if (!this.#replaces && this.info.config.allow_direct) {
       const now = await this.#bus.jetstream.streams.info(this.name);
@@ -152,10 +182,12 @@ export class StreamCapture {
   async settle(): Promise<Settled | undefined> {
     const before = this.#late.length;
     for (let round = 1; round <= ROUNDS_MAX; round++) {
+      const startedAt = this.#clock.monotonic();
       const { state } = await this.#bus.jetstream.streams.info(this.name);
       const late = this.#late.length;
       const messages = readOfLeader(this.#bus, this.name, this.#position + 1);
-      await this.#take(messages, { countMax: READ_AT_MOMENT_MAX });
+      const count = await this.#take(messages, { countMax: READ_AT_MOMENT_MAX });
+      if (count < READ_AT_MOMENT_MAX) this.#noteRead(startedAt);
       // The figures were read before these new messages, so the loop reads the figures again.
       if (this.#late.length > late) continue;
       const { last_seq: lastSequence, messages: counted } = state;
@@ -187,6 +219,14 @@ export class StreamCapture {
       parts: this.#parts.filter(({ first, last }) => present.hasAny(first, last)),
       present: await this.#folder.store(this.name, `present-${lastSequence}`, present.encode()),
     };
+  }
+
+  /** Notes the end of a read that began at this time and read all messages that were stored by then. */
+  #noteRead(startedAt: number): void {
+    const unreadMs = this.#clock.monotonic() - this.#readAt;
+    if (isState(this.name) && this.#isFollowing && unreadMs > UNREAD_MS_MAX)
+      this.#missesRemovals = true;
+    this.#readAt = startedAt;
   }
 
   /** True if a new message can replace earlier messages of its subject. */

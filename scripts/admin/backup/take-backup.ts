@@ -5,6 +5,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
+import { type Clock, systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { dataFormatOf } from "../../../deploy/data-format.ts";
 import { RESTORE_MARK } from "../../../deploy/restore-mark.ts";
 import { HOLD_MS_MAX } from "../../../schemas/limits.ts";
@@ -18,6 +19,7 @@ import {
 } from "../../../schemas/subjects.ts";
 import { version } from "../../version.ts";
 import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
+import { followsMark, nextMark, storeMark } from "./backup-mark.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
 /** Streams that a backup omits, because they hold data that may be lost at any time, or no data. */
@@ -45,6 +47,8 @@ const LEFT_MAX = 50;
  * receive the pause and may write.
  */
 const HOLDS_MAX = 40;
+/** Maximum number of further listings in a row, if removals may have been missed. */
+const LISTINGS_MAX = 5;
 const BETWEEN_HOLDS_MS = 250;
 const READ_ON_MS = 250;
 
@@ -55,43 +59,63 @@ export interface BackupResult {
   /** Duration of the pause in milliseconds, and the number of pauses that were needed. */
   pausedMs: number;
   holds: number;
+  /** Lines for the operator about what was not as usual. */
+  notes: string[];
 }
 
-/**
- * Takes a backup. `atMoment` is called at the beginning of each pause. The last pause is the moment of the backup.
- */
+interface BackupOptions {
+  /** Called at the beginning of each pause. The last pause is the moment of the backup. */
+  atMoment?: () => void;
+  clock?: Clock;
+}
+
 export async function takeBackup(
   bus: Bus,
   folder: BackupFolder,
-  atMoment: () => void = () => {},
+  { atMoment = () => {}, clock = systemClock }: BackupOptions = {},
 ): Promise<BackupResult> {
   const format = await dataFormatOf(bus.jetstream);
   const streams = await streamsOf(bus);
   if (!streams.some(({ config }) => isState(config.name)))
     throw new Error("Cannot back up the bus: it holds no data of Trunkline");
-  const previous = await lastBackup(folder);
+  const newest = (await folder.moments()).at(-1);
+  const last = newest === undefined ? undefined : await folder.read(newest);
+  const notes: string[] = [];
+  const previous = last && (await followsMark(bus, last.mark)) ? last : undefined;
+  if (last && !previous) notes.push(beginsAnew(last));
   const captures: StreamCapture[] = [];
   for (const info of streams) {
     const before = previous?.streams.find(({ name }) => name === info.config.name);
-    captures.push(await StreamCapture.begin(bus, folder, info, before));
+    captures.push(await StreamCapture.begin(bus, folder, info, { previous: before, clock }));
   }
   // Streams of blobs are read first, because they take longest. Streams of the state are read last, because they
   // change fastest.
   for (const capture of captures) await capture.readOn();
   await readUntilFew(captures);
-  await listAll(captures);
+  await list(captures, captures);
   await readUntilFew(captures);
-  const { moment, ...pause } = await cutAtOneMoment(bus, captures, atMoment);
+  const { moment: now, ...pause } = await cutAtOneMoment(bus, captures, atMoment);
+  const moment = momentAfter(newest, now);
+  if (moment !== now)
+    notes.push(
+      `The clock says ${now}, which is not after the newest backup of this folder: check the clock. This backup counts as the newest and has the moment ${moment}`,
+    );
   const stored: StoredStream[] = [];
   for (const capture of captures) stored.push(await capture.finish());
   const backup = {
     ...{ moment, version: version(), format, streams: stored },
     natsServer: bus.connection.info?.version ?? "",
+    mark: nextMark(previous?.mark),
   };
   await folder.write(backup);
-  const had = new Set(previous?.streams.flatMap(filesOf).map(({ file }) => file));
+  await storeMark(bus, backup.mark).catch((error: unknown) => {
+    notes.push(
+      `The next backup reads all messages again, because the bus stored no mark: ${error}`,
+    );
+  });
+  const had = new Set(last?.streams.flatMap(filesOf).map(({ file }) => file));
   const added = stored.flatMap(filesOf).filter(({ file }) => !had.has(file));
-  return { backup, ...pause, addedBytes: added.reduce((sum, { bytes }) => sum + bytes, 0) };
+  return { backup, ...pause, addedBytes: added.reduce((sum, { bytes }) => sum + bytes, 0), notes };
 }
 
 const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
@@ -117,9 +141,20 @@ async function streamsOf(bus: Bus): Promise<StreamInfo[]> {
   return streams.sort((a, b) => rank(a) - rank(b) || (a.config.name < b.config.name ? -1 : 1));
 }
 
-async function lastBackup(folder: BackupFolder): Promise<Backup | undefined> {
-  const newest = (await folder.moments()).at(-1);
-  return newest === undefined ? undefined : await folder.read(newest);
+function beginsAnew({ moment, mark }: Backup): string {
+  const reason = mark
+    ? "the bus does not have its mark: the bus is another one, was set back to an earlier state, or continues another copy of this folder"
+    : "an older version made it, and the bus continues another folder";
+  return `Read all messages again instead of continuing the backup of ${moment}: ${reason}`;
+}
+
+/**
+ * Returns the moment of a new backup: now, or 1 ms after the newest backup of the folder. A clock that was set back must
+ * not make an older backup the newest one.
+ */
+function momentAfter(newest: string | undefined, now: string): string {
+  if (newest === undefined || newest < now) return now;
+  return new Date(Date.parse(newest) + 1).toISOString();
 }
 
 async function readUntilFew(captures: readonly StreamCapture[]): Promise<void> {
@@ -130,23 +165,46 @@ async function readUntilFew(captures: readonly StreamCapture[]): Promise<void> {
 }
 
 /**
- * Lists one stream after another, and meanwhile continues to read the other streams. This must be fast enough: the
- * marker of a removed row exists for only 10 seconds, and a backup without the marker would contain the removed row.
+ * Lists one stream after another, and meanwhile continues to read all streams that are followed. The streams of the
+ * state are read apart from the others, which may take long: the marker of a removed row exists for only 10 seconds, and
+ * a backup without the marker would contain the removed row.
  */
-async function listAll(captures: readonly StreamCapture[]): Promise<void> {
-  const listed = new AbortController();
-  const { signal } = listed;
-  const reading = (async () => {
+async function list(
+  captures: readonly StreamCapture[],
+  listed: readonly StreamCapture[],
+): Promise<void> {
+  const done = new AbortController();
+  const { signal } = done;
+  const follow = async (some: readonly StreamCapture[]) => {
     while (!signal.aborted) {
-      for (const capture of captures) if (capture.isFollowing) await capture.readOn();
+      for (const capture of some) if (capture.isFollowing) await capture.readOn();
       await wait(READ_ON_MS, undefined, { signal }).catch(() => {}); // The listing has ended.
     }
-  })();
-  try {
-    for (const capture of captures) await capture.list();
-  } finally {
-    listed.abort();
-    await reading;
+  };
+  const listing = async () => {
+    try {
+      for (const capture of listed) await capture.list();
+    } finally {
+      done.abort();
+    }
+  };
+  const states = captures.filter(({ name }) => isState(name));
+  const others = captures.filter(({ name }) => !isState(name));
+  await Promise.all([listing(), follow(states), follow(others)]);
+}
+
+/** Lists streams of the state anew, until the reads of each one since its listing were close enough to each other. */
+async function listMissed(captures: readonly StreamCapture[]): Promise<void> {
+  for (let listings = 0; ; listings++) {
+    const missed = captures.filter(({ missesRemovals }) => missesRemovals);
+    const [first] = missed;
+    if (!first) return;
+    if (listings === LISTINGS_MAX)
+      throw new BusLost(
+        `Cannot back up ${first.name}: its new messages are read too slowly to see each removal; try again at a quieter hour`,
+      );
+    await list(captures, missed);
+    await readUntilFew(captures);
   }
 }
 
@@ -157,13 +215,14 @@ async function cutAtOneMoment(
   atMoment: () => void,
 ): Promise<{ moment: string; pausedMs: number; holds: number }> {
   for (let hold = 1; hold <= HOLDS_MAX; hold++) {
+    await listMissed(captures);
     const startedAt = performance.now();
     const isHeld = () => performance.now() - startedAt < HOLD_MS_MAX;
     const moment = new Date().toISOString();
     atMoment();
     bus.connection.publish(HOLD_SUBJECT, String(HOLD_MS_MAX));
     try {
-      while (isHeld()) {
+      while (isHeld() && !captures.some(({ missesRemovals }) => missesRemovals)) {
         if (await isCut(captures))
           return { moment, pausedMs: performance.now() - startedAt, holds: hold };
       }
@@ -200,6 +259,7 @@ async function isCut(captures: readonly StreamCapture[]): Promise<boolean> {
   const lastOfStates = await settle(states);
   if (!lastOfStates?.every(({ read }) => read.every(changesNoActor))) return false;
   const last = await settle(still);
+  if (states.some(({ missesRemovals }) => missesRemovals)) return false;
   return (
     last?.every(
       ({ lastSequence, messages }, index) =>

@@ -44,14 +44,14 @@ export interface BrowserPageLoaderParts {
   request: CrawlRequest;
   limits?: Partial<ContextLimits>;
   /** Semaphore for pages that need a browser of their own; by default the loader loads one such page at a time. */
-  apart?: Semaphore;
+  apart?: Pick<Semaphore, "take">;
 }
 
 export class BrowserPageLoader implements PageLoader {
   readonly #parts: BrowserPageLoaderParts;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #contexts: BrowserContexts;
-  readonly #apart: Semaphore;
+  readonly #apart: Pick<Semaphore, "take">;
 
   constructor(parts: BrowserPageLoaderParts) {
     const { request, pool, apart = new Semaphore(1) } = parts;

@@ -117,11 +117,11 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
       return new HttpPageLoader({ guard: ofAccount, clock, request, fetchMs: CRAWL_FETCH_MS_MAX });
     },
   });
-  const apart = new Semaphore(BROWSERS_APART_MAX);
+  const apart = new FairSemaphore({ places: BROWSERS_APART_MAX });
   const rendered = new HeldJobs({
     ...{ blobs, requestKeys, clock, watch },
     open: async ({ account }, request) =>
-      new BrowserPageLoader({ pool, clock, account, request, apart }),
+      new BrowserPageLoader({ pool, clock, account, request, apart: apart.of(account) }),
   });
   const shared = {
     cache: new TtlStore(bus, "page", CachedPage),
