@@ -13,6 +13,8 @@ function limited(...numbers: number[]): List {
     list.run("admit", { bytesMax: 1_000 });
     list.run("started", { id: id(number), ...REQUEST });
   }
+  // The shares of hosts.
+  list.take();
   return list;
 }
 const bytesAfter = (list: List) => list.state.bytes;
