@@ -11,19 +11,20 @@ export const SUBJECT_IN_PROCESS = 10_164;
 export const ID_IN_PROCESS = 10_158;
 
 /**
- * The first requests on subjects that `isMeant` selects get `answers` in turn: no answer, or a refusal with this error
- * code. None of them reaches the bus. Later requests do. The returned function ends this.
+ * The first requests on subjects that `isMeant` selects get `answers` in turn: no answer, that of the bus, or a refusal
+ * with this error code. Only those with the answer `bus` reach the bus. Later requests do. The returned function ends
+ * this.
  */
 export function answerWrites(
   bus: Bus,
   isMeant: (subject: string) => boolean,
-  answers: readonly ("none" | number)[],
+  answers: readonly ("none" | "bus" | number)[],
 ): () => void {
   const left = [...answers];
   const request = bus.request.bind(bus);
   bus.request = async (subject, ...rest) => {
     const answer = isMeant(subject) ? left.shift() : undefined;
-    if (answer === undefined) return await request(subject, ...rest);
+    if (answer === undefined || answer === "bus") return await request(subject, ...rest);
     if (answer === "none") throw new TimeoutError();
     const error = { err_code: answer, description: "in process" };
     return { json: () => ({ seq: 0, error }) } as unknown as Msg;

@@ -13,6 +13,8 @@ const CHUNKS_AT_ONCE = 24;
 const VALUES_AT_ONCE = 24;
 /** Each has ROWS_PREFETCH_BYTES on their way. */
 const ROW_READS_AT_ONCE = 8;
+/** A mail has up to 1 MB. */
+const MAIL_READS_AT_ONCE = 8;
 /** A message has up to 1 MB. */
 const LARGE_MESSAGES_AT_ONCE = 4;
 
@@ -24,10 +26,15 @@ export class ReadLimits {
   /** Limits how many messages of blobs are read at the same time. */
   readonly chunks = new Semaphore(CHUNKS_AT_ONCE);
   /**
-   * Limits how many actors read their value, a few rows, or skipped mail at the same time. More loads slow each other
-   * down, and delay the renewal of the host's lease.
+   * Limits how many actors read their value or a few rows at the same time. More loads slow each other down, and delay
+   * the renewal of the host's lease.
    */
   readonly values = new Semaphore(VALUES_AT_ONCE);
+  /**
+   * Limits how many actors read skipped mail, or remove the mail from before they were forgotten, at the same time. It
+   * is a limit of its own, because a stream of mail that does not answer must not delay loads.
+   */
+  readonly mail = new Semaphore(MAIL_READS_AT_ONCE);
   /** Limits how many actors read many rows at the same time. */
   readonly rows = new Semaphore(ROW_READS_AT_ONCE);
   /** Limits how many readers receive a message at the same time that is larger than their request allows. */

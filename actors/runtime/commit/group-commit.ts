@@ -124,6 +124,8 @@ export class GroupCommit {
     const crowded = new Set<Shard>();
     const sent = new Map<Shard, SentBytes>();
     const written = new Set<Shard>();
+    // Shards with a change whose tasks lack room. Later changes with tasks must not take the room that it waits for.
+    const waiting = new Set<Shard>();
     let bytes = 0;
     for (const activation of this.#dirty) {
       const shard = this.#host.shardOf(activation);
@@ -140,7 +142,9 @@ export class GroupCommit {
       const earlier = sent.get(shard) ?? { sendBytes: 0, taskBytes: 0 };
       const { sendBytes, taskBytes } = activation.open;
       // The activation stays dirty until the outbox has published some entries: see `outboxDrained`.
+      if (taskBytes > 0 && waiting.has(shard)) continue;
       if (sendBytes > 0 && !shard.outbox.hasRoomFor({ sendBytes, taskBytes }, earlier)) {
+        if (taskBytes > 0) waiting.add(shard);
         // If the tasks alone lack room, other mail must not leave its direct way for them.
         if (!shard.outbox.hasRoomFor({ sendBytes, taskBytes: 0 }, earlier)) crowded.add(shard);
         continue;

@@ -163,7 +163,7 @@ class MailReader {
         (await bus.whileConnected(() => bus.readNext(stream, subject, rest.first))) ??
         (await bus.readNextOfLeader(stream, subject, rest.first));
       try {
-        const message = await bus.readLimits.values.run(read);
+        const message = await bus.readLimits.mail.run(read);
         if (signal.aborted) return;
         // All of it was removed, for example because its actor was forgotten. Later mail is still to be read.
         if (!message || message.seq > last) {

@@ -15,20 +15,10 @@ import type { Clock } from "../lib/clock.ts";
 import { NOTHING_SENT, type OutboxEntry, SentMark, type StreamOf } from "../shards/outbox.ts";
 import type { Shard } from "../shards/shard.ts";
 import { queueSubject, queueTask, type TaskQueue } from "../tasks/queue-task.ts";
+import { FullQueues, type Round } from "./full-queues.ts";
 
-/**
- * Pause before mail is published again after a failure, or one task is queued again in a full queue. Workers take tens
- * of tasks per second from a lane.
- */
-export const RETRY_MS = 100;
-
-/** A queue that has refused a task. Its tasks wait until it has taken one. */
-interface FullQueue {
-  /** True during the pause after a refusal, in which no task is tried. */
-  isShut: boolean;
-  /** The shards with tasks for the queue. */
-  shards: Set<Shard>;
-}
+/** Pause before mail is published again after a failure. */
+const RETRY_MS = 100;
 
 interface Group {
   shard: Shard;
@@ -53,11 +43,15 @@ export class OutboxRelay {
   readonly #mail: readonly Rounds[];
   /** Tasks that are in their lanes and not yet marked as sent. */
   readonly #queued = new WeakSet<OutboxEntry>();
-  /** By subject: the queues that have refused a task, for example because they are full. */
-  readonly #full = new Map<string, FullQueue>();
+  readonly #full: FullQueues;
 
   constructor(parts: RelayParts) {
     this.#parts = parts;
+    this.#full = new FullQueues({
+      clock: parts.clock,
+      subjectOf: ({ message }) => queueSubject(parts.bus, queueOf(message), message.key),
+      resume: (shards) => this.#tasks.add(shards),
+    });
     this.#tasks = new Rounds(
       (shard) => this.#tasksOf(shard),
       (groups) => this.#queueTasks(groups),
@@ -76,17 +70,12 @@ export class OutboxRelay {
     for (const rounds of [this.#tasks, ...this.#mail]) rounds.add([shard]);
   }
 
-  /** Returns the tasks that are not queued yet: of a full queue none during the pause, and then one. */
+  /** Returns the tasks that are not queued yet and may be tried now. */
   #tasksOf(shard: Shard): readonly OutboxEntry[] {
-    const tried = new Set<FullQueue>();
+    const round: Round = new Map();
     return shard.outbox.entries.filter((entry) => {
       if (entry.message.to !== "worker" || this.#queued.has(entry)) return false;
-      const full = this.#full.size > 0 && this.#full.get(this.#queueOf(entry));
-      if (!full) return true;
-      full.shards.add(shard);
-      if (full.isShut || tried.has(full)) return false;
-      tried.add(full);
-      return true;
+      return this.#full.mayTry(shard, entry, round);
     });
   }
 
@@ -105,56 +94,29 @@ export class OutboxRelay {
   }
 
   async #queueTasks(groups: readonly Group[]): Promise<void> {
-    const tried = new Set<FullQueue>();
-    const queued = groups.flatMap(({ shard, entries }) =>
-      entries.map(async (entry) => {
-        const subject = this.#queueOf(entry);
-        const full = this.#full.get(subject);
-        // Another shard's task shows whether the queue has room.
-        if (full && tried.has(full)) return;
-        if (full) tried.add(full);
-        try {
-          await this.#queueTask(shard, entry);
-          this.#queued.add(entry);
-          if (full) this.#open(subject, full);
-        } catch (error) {
-          this.#shut(subject, shard, error);
-        }
-      }),
+    const round: Round = new Map();
+    // Each group was selected by itself, but the tasks of all groups are one round.
+    const tried = groups.flatMap(({ shard, entries }) =>
+      entries
+        .filter((entry) => this.#full.mayTry(shard, entry, round))
+        .map((entry) => this.#tryTask(shard, entry)),
     );
-    await Promise.all(queued);
+    await Promise.all(tried);
+    this.#full.endRound(round);
     this.#mail[0]?.add(groups.map(({ shard }) => shard));
   }
 
-  /** Called when a full queue has taken a task again: queues the others that wait for it. */
-  #open(subject: string, full: FullQueue): void {
-    this.#full.delete(subject);
-    this.#tasks.add([...full.shards]);
-  }
-
-  /**
-   * Called when a queue has refused a task. After a pause, in which workers may drain the queue, one of its tasks is
-   * tried. If all were tried, every refusal would be repeated as often as tasks wait.
-   */
-  #shut(subject: string, shard: Shard, error: unknown): void {
-    const { clock, logger } = this.#parts;
-    const full = this.#full.get(subject) ?? { isShut: false, shards: new Set() };
-    this.#full.set(subject, full);
-    full.shards.add(shard);
-    if (full.isShut) return;
-    full.isShut = true;
-    if (!(error instanceof WriteRefused && error.full))
-      logger.warn({ err: error, shard: shard.number }, "task not published, will try again");
-    void clock.wait(RETRY_MS).then(() => {
-      full.isShut = false;
-      for (const one of full.shards) if (one.status === "gone") full.shards.delete(one);
-      if (full.shards.size === 0) this.#full.delete(subject);
-      this.#tasks.add([...full.shards]);
-    });
-  }
-
-  #queueOf({ message }: OutboxEntry): string {
-    return queueSubject(this.#parts.bus, queueOf(message), message.key);
+  async #tryTask(shard: Shard, entry: OutboxEntry): Promise<void> {
+    try {
+      await this.#queueTask(shard, entry);
+      this.#queued.add(entry);
+    } catch (error) {
+      const isFirst = this.#full.refused(shard, entry, error);
+      const isFull = error instanceof WriteRefused && error.full;
+      if (!isFirst || isFull) return;
+      const named = { err: error, shard: shard.number };
+      this.#parts.logger.warn(named, "task not published, will try again");
+    }
   }
 
   /**

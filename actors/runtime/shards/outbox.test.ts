@@ -109,6 +109,9 @@ describe("Outbox", () => {
     expect(outbox.hasRoomFor(tasks(OUTBOX_TASK_BYTES_MAX - held))).to.equal(true);
     expect(outbox.hasRoomFor(tasks(OUTBOX_TASK_BYTES_MAX - held + 1))).to.equal(false);
     expect(outbox.hasRoomFor(mail(OUTBOX_BYTES_MAX - held))).to.equal(true);
+    // A change that no half could hold needs room in the whole outbox.
+    expect(outbox.hasRoomFor(tasks(OUTBOX_TASK_BYTES_MAX + 1))).to.equal(true);
+    expect(outbox.hasRoomFor(tasks(OUTBOX_BYTES_MAX - held + 1))).to.equal(false);
     // Counts the tasks of earlier changes of the same commit, too.
     const earlier = tasks(OUTBOX_TASK_BYTES_MAX - held);
     expect(outbox.hasRoomFor(tasks(1), earlier)).to.equal(false);

@@ -119,12 +119,13 @@ export class Outbox {
 
   /**
    * Returns whether the sends of a change fit, after those of earlier changes of the same commit. An empty outbox has
-   * room for everything that one change may send.
+   * room for everything that one change may send. A change with more tasks than tasks may have does not wait for an
+   * outbox without tasks, because one task may wait long for its lane.
    */
   hasRoomFor({ sendBytes, taskBytes }: SentBytes, earlier = NONE): boolean {
     if (this.#bytes + earlier.sendBytes + sendBytes > OUTBOX_BYTES_MAX) return false;
-    const others = this.#taskBytes + earlier.taskBytes;
-    return taskBytes === 0 || others === 0 || others + taskBytes <= OUTBOX_TASK_BYTES_MAX;
+    if (taskBytes === 0 || taskBytes > OUTBOX_TASK_BYTES_MAX) return true;
+    return this.#taskBytes + earlier.taskBytes + taskBytes <= OUTBOX_TASK_BYTES_MAX;
   }
 
   /** Numbers new sends. The outbox keeps them only with `add`, so a failed commit leaves no gap. */

@@ -83,7 +83,7 @@ export class StateStore {
         definition.rows && streams.purge(this.subjects.stream, rows),
         streams.purge(stream, mail),
       ]);
-    await readLimits.values.run(() => this.#bus.whileConnected(purge));
+    await readLimits.mail.run(() => this.#bus.whileConnected(purge));
     return actor;
   }
 

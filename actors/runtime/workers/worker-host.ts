@@ -159,10 +159,12 @@ export class WorkerHost {
     const finished = new AbortController();
     const unlisten = this.#news.listen({ id: task.id, attempt, controller });
     // A task that an actor sent has no deadline, but no task may occupy a slot for ever. A caller cancels its task at
-    // the deadline, by a clock that does not jump. So `deadlineAt`, a time of day, ends no task.
+    // the deadline, by a clock that does not jump. Callers of older versions say only the time of day of the deadline.
     const { runMsMax = TASK_RUN_MS_MAX } = definition;
+    const untilMs = (task.deadlineAt ?? Number.POSITIVE_INFINITY) - clock.now();
+    const waitMs = task.waitMs ?? Math.max(0, untilMs);
     void clock
-      .wait(Math.min(task.waitMs ?? runMsMax, runMsMax), finished.signal)
+      .wait(Math.min(waitMs, runMsMax), finished.signal)
       .then(() => controller.abort(new DeadlinePassed()));
     const lease = new TaskLease({ bus, clock, message, pulledAt });
     void lease.keep(AbortSignal.any([finished.signal, this.#abandoned.signal]));

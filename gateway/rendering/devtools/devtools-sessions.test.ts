@@ -95,4 +95,17 @@ describe("DevtoolsSessions", function () {
     await begin(ONE);
     expect(running()).to.deep.equal([1, 1]);
   });
+
+  it("begin() finds the worker whose last place the account may have, although another refuses it", async () => {
+    for (let round = 0; round < 4; round += 1) {
+      await start(2, 2);
+      await begin(ONE);
+      await begin(TWO);
+      expect(running()).to.deep.equal([1, 1]);
+      await begin(ONE);
+      await begin(TWO);
+      expect(running()).to.deep.equal([2, 2]);
+      await Promise.all(workers.map((worker) => worker.stop()));
+    }
+  });
 });

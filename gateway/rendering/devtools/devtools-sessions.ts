@@ -31,6 +31,11 @@ import type { DevtoolsBus } from "./devtools-bus.ts";
 
 /** Timeout for starting a session. A browser usually starts in 0.2 s, on a loaded machine later. */
 const OPEN_MS_MAX = 30_000;
+/**
+ * Tries to start a session on a worker with a last place, each on a random worker. A refusal takes milliseconds. With two
+ * workers, all tries fail once in 65,000 cases although one has a place for the account.
+ */
+const SHARED_TRIES_MAX = 16;
 const ASK_MS_MAX = 10_000;
 /** Timeout for the state of a session, short so that a list is not delayed by one worker. */
 const STATE_MS_MAX = 2_000;
@@ -90,7 +95,23 @@ export class DevtoolsSessions {
       // The room of a worker may have gone while the request was in flight.
       const hasNoRoom = error instanceof ActorError && error.code === "busy";
       if (error !== NOBODY && !hasNoRoom) throw error;
-      await this.#askOf(DEVTOOLS_OPEN_SHARED, of, OPEN_MS_MAX);
+      await this.#startOnShared(of);
+    }
+  }
+
+  /**
+   * Starts a session on a worker whose last place is for some accounts only. The bus chooses the worker at random, so a
+   * refusal may be repeated elsewhere.
+   */
+  async #startOnShared(of: OpenSession): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await this.#askOf(DEVTOOLS_OPEN_SHARED, of, OPEN_MS_MAX);
+        return;
+      } catch (error) {
+        const isRefused = error instanceof ActorError && error.code === "busy";
+        if (!isRefused || tries >= SHARED_TRIES_MAX) throw error;
+      }
     }
   }
 
