@@ -1,8 +1,9 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { runCommand } from "../scripts/testing/command-line.ts";
+import { shellBlocksOf } from "../scripts/testing/guide.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
 import { REPOSITORY } from "../scripts/tools.ts";
@@ -47,6 +48,21 @@ describe("docs/operate/backup.md", function () {
     // The instance has stopped, so the command finds no bus.
     const away = await page(backup, { TRUNKLINE_DATA: join(folder, "single") }, 1);
     expect(away).to.match(/^Cannot connect to the bus at /);
+  });
+
+  it("its restore for the systemd unit runs in the unit's folder, and the lines after it in that of the operator", async () => {
+    const blocks = shellBlocksOf("docs/operate/backup.md");
+    const lines = blocks.find((block) => block.includes("runuser ")) ?? "";
+    // These programs need root, so each one only prints where it was started.
+    const programs = ["install", "chown", "runuser", "cp", "systemctl"];
+    const stubs = programs.map((name) => `${name}() { echo ${name} "$(pwd -P)"; }`).join("\n");
+    const home = await realpath(await mkdtemp(join(folder, "home-")));
+    const text = `cd /\n${stubs}\n${lines.replace("cd /var/lib/trunkline", `cd '${home}'`)}`;
+    const { stdout, stderr } = await runCommand("sh", ["-e", "-c", text]);
+    expect(stdout.trim().split("\n"), stderr).to.deep.equal([
+      ...["install /", "chown /", `runuser ${home}`],
+      ...["install /", "cp /", "systemctl /"],
+    ]);
   });
 
   /** Returns the only command of the page that matches. */
