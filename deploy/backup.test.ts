@@ -1,8 +1,9 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { runCommand } from "../scripts/testing/command-line.ts";
+import { shellBlocksOf } from "../scripts/testing/guide.ts";
 import { startNats } from "../scripts/testing/nats-server.ts";
 import { type Credentials, RoleProcess } from "../scripts/testing/role-process.ts";
 import { REPOSITORY } from "../scripts/tools.ts";
@@ -13,18 +14,11 @@ const ON_PAGE = "/var/backups/trunkline";
 describe("docs/operate/backup.md", function () {
   this.timeout(240_000);
   let folder: string;
-  let backup: string;
-  let restore: string;
+  let commands: string[];
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-backup-"));
-    const commands = (await readFile(PAGE, "utf8")).match(/^trunkline admin .*$/gm) ?? [];
-    expect(commands.map((line) => line.split(" ")[2])).to.deep.equal([
-      "backup",
-      "backup",
-      "restore",
-    ]);
-    [, backup = "", restore = ""] = commands;
+    commands = (await readFile(PAGE, "utf8")).match(/^trunkline admin .*$/gm) ?? [];
   });
   after(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
@@ -33,7 +27,13 @@ describe("docs/operate/backup.md", function () {
     await using before = await start("before", first.url);
     const credentials = await before.credentials();
     const kept = await makeToken(credentials);
+    const backup = theCommand(/ admin backup \S+ --keep \d+$/);
+    const verifies = theCommand(/ admin backup \S+ --verify$/);
+    const restore = theCommand(/ admin restore \S+$/);
+    await page(theCommand(/ admin backup \S+$/), { TRUNKLINE_NATS_URL: first.url });
     await page(backup, { TRUNKLINE_NATS_URL: first.url });
+    // It needs no bus: this address has none.
+    await page(verifies, { TRUNKLINE_NATS_URL: "nats://127.0.0.1:1" });
     const later = await makeToken(credentials);
     await page(restore, { TRUNKLINE_DATA: join(folder, "single") });
     await using after = await start("single", undefined);
@@ -49,6 +49,28 @@ describe("docs/operate/backup.md", function () {
     const away = await page(backup, { TRUNKLINE_DATA: join(folder, "single") }, 1);
     expect(away).to.match(/^Cannot connect to the bus at /);
   });
+
+  it("its restore for the systemd unit runs in the unit's folder, and the lines after it in that of the operator", async () => {
+    const blocks = shellBlocksOf("docs/operate/backup.md");
+    const lines = blocks.find((block) => block.includes("runuser ")) ?? "";
+    // These programs need root, so each one only prints where it was started.
+    const programs = ["install", "chown", "runuser", "cp", "systemctl"];
+    const stubs = programs.map((name) => `${name}() { echo ${name} "$(pwd -P)"; }`).join("\n");
+    const home = await realpath(await mkdtemp(join(folder, "home-")));
+    const text = `cd /\n${stubs}\n${lines.replace("cd /var/lib/trunkline", `cd '${home}'`)}`;
+    const { stdout, stderr } = await runCommand("sh", ["-e", "-c", text]);
+    expect(stdout.trim().split("\n"), stderr).to.deep.equal([
+      ...["install /", "chown /", `runuser ${home}`],
+      ...["install /", "cp /", "systemctl /"],
+    ]);
+  });
+
+  /** Returns the only command of the page that matches. */
+  function theCommand(pattern: RegExp): string {
+    const found = commands.filter((command) => pattern.test(command));
+    expect(found, String(pattern)).to.have.length(1);
+    return found[0] ?? "";
+  }
 
   const start = async (name: string, url: string | undefined) => {
     const environment = {

@@ -27,7 +27,9 @@ describe("docs/operate", function () {
   const [users = "", certificates = "", secureServer = "", secureRole = "", secureLook = ""] =
     shellBlocksOf("docs/operate/security.md");
   const [, variables = ""] = shellBlocksOf("docs/operate/runbook.md");
-  const [backup = "", , restore = ""] = adminCommandsOf("docs/operate/backup.md");
+  const backup = adminCommandOf("docs/operate/backup.md", / admin backup \S+$/);
+  const verifies = adminCommandOf("docs/operate/backup.md", / admin backup \S+ --verify$/);
+  const restore = adminCommandOf("docs/operate/backup.md", / admin restore \S+$/);
   /** The settings of all processes. */
   const settings = textBefore(roles, "TRUNKLINE_ROLES=");
   const programs = new Map<string, ChildProgram>();
@@ -99,6 +101,7 @@ describe("docs/operate", function () {
     tokens.push(await makeToken());
     await run(variables + backup);
     await stopAll();
+    await run(verifies);
     for (const name of SERVERS) {
       await rm(join(folder, name), { recursive: true });
       startServer(name, secureServer);
@@ -261,10 +264,12 @@ function textBefore(text: string, mark: string): string {
   return text.slice(0, text.indexOf(mark));
 }
 
-function adminCommandsOf(page: string): string[] {
-  return (
-    shellBlocksOf(page)
-      .join("")
-      .match(/^trunkline admin .*$/gm) ?? []
-  );
+/** Returns the only `trunkline admin` command of a page that matches. */
+function adminCommandOf(page: string, pattern: RegExp): string {
+  const lines = shellBlocksOf(page).join("").split("\n");
+  const found = lines.filter((line) => line.startsWith("trunkline admin ") && pattern.test(line));
+  const [command] = found;
+  if (command === undefined || found.length > 1)
+    throw new Error(`${page} has ${found.length} commands that match ${pattern}, expected 1`);
+  return command;
 }

@@ -153,16 +153,44 @@ describe("the backups of a folder", function () {
       /^Cannot restore all backups in ".*": 1 of their \d+ files are missing or damaged\n/,
     );
     expect(stderr).to.include(
-      `\n${file} is damaged; it does not have its SHA-256: 3 backups need it, the newest of `,
+      `\n${file} is damaged; it does not have its SHA-256: needed by 3 of 3 backups\n`,
     );
+    for (const name of readdirSync(join(folder, "backups")))
+      expect(stderr).to.include(`its file is ${join(folder, "backups", name)}\n`);
     // Without its list, the stream begins anew, and its part has the content of the damaged file.
     const [list = ""] = readdirSync(parts).filter((name) => name.startsWith("present"));
     rmSync(join(parts, list));
-    expect((await verify()).stderr).to.match(/present-1-\w+\.zst is missing \(.*\): 3 backups/);
+    expect((await verify()).stderr).to.match(
+      /present-1-\w+\.zst is missing \(.*\): needed by 3 of 3 /,
+    );
     await backup();
     expect(await verify()).to.deep.include({ code: 0, stderr: "" });
     rmSync(join(folder, "backups"), { recursive: true });
     mkdirSync(join(folder, "backups"));
     expect((await verify()).stderr).to.match(/^Cannot verify ".*": it has no finished backup$/);
+  });
+
+  it("read a stream anew where its list is damaged, and are whole again without the harmed ones", async () => {
+    await publish("blob.crawl.a.=.head", "first");
+    await backup();
+    await backup();
+    const harmed = readdirSync(join(folder, "backups"));
+    const parts = join(folder, "parts/CRAWL");
+    const [list = ""] = readdirSync(parts).filter((name) => name.startsWith("present"));
+    const file = join(parts, list);
+    const bytes = readFileSync(file);
+    bytes[bytes.length - 1] = (bytes.at(-1) ?? 0) ^ 1;
+    writeFileSync(file, bytes);
+    await publish("blob.crawl.b.=.head", "second");
+    const note = `Read all messages of CRAWL again: ${file} is damaged; it does not have its SHA-256\n`;
+    expect((await backup()).startsWith(note)).to.equal(true);
+    expect(await backup()).to.match(/^Backup of /);
+    expect((await restored()).map(({ payload }) => payload)).to.deep.equal(["first", "second"]);
+    const verify = () => runBackupCommand(adminBackup, [folder, "--verify"], "nats://127.0.0.1:1");
+    const { code, stderr } = await verify();
+    expect(code).to.equal(1);
+    expect(stderr.match(/(?<=: its file is .*)[^/]+\.json$/gm)).to.deep.equal(harmed);
+    for (const name of harmed) rmSync(join(folder, "backups", name));
+    expect(await verify()).to.deep.include({ code: 0, stderr: "" });
   });
 });

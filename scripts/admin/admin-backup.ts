@@ -30,13 +30,17 @@ export async function adminBackup(
 
 /** Returns a report of all backups. Throws if a file is missing or damaged. */
 async function verify(folder: BackupFolder): Promise<string> {
-  const { backups, files, problems } = await verifyFolder(folder);
+  const { backups, files, problems, harmed } = await verifyFolder(folder);
   if (backups === 0) throw new Error(`Cannot verify "${folder.path}": it has no finished backup`);
   if (problems.length === 0)
     return `Verified ${backups} backups in "${folder.path}": all of their ${files} files are whole`;
-  throw new Error(
-    `Cannot restore all backups in "${folder.path}": ${problems.length} of their ${files} files are missing or damaged\n${problems.join("\n")}\nRemove the damaged files: the next backup then reads their streams anew`,
+  const lines = harmed.map(
+    (moment) => `Cannot restore the backup of ${moment}: its file is ${folder.pathOf(moment)}`,
   );
+  throw new Error(`Cannot restore all backups in "${folder.path}": ${problems.length} of their ${files} files are missing or damaged
+${[...problems, ...lines].join("\n")}
+Remove the damaged files, and make a backup: it reads their streams anew. Then verify again, and remove the files of the
+backups that still cannot be restored.`);
 }
 
 interface Parameters {

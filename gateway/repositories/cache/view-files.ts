@@ -17,10 +17,12 @@ const MADE_ID_BYTES = 12;
 
 /**
  * The file with attributes that override those of `.gitattributes` in any commit. `git archive` would expand
- * `$Format:…$` and `$Id$` in files, so that an archive of a small repository could fill the disk.
+ * `$Format:…$` and `$Id$` in files, and change line ends and encodings, so that an archive of a small repository could
+ * fill the disk. No other command that runs in a view reads these attributes.
  */
 const ATTRIBUTES = join("info", "attributes");
-const NO_EXPANSIONS = "* -export-subst -ident\n";
+/** An encoding must not be false, only unspecified. If this changes, `ARCHIVE_VERSION` must change too. */
+const AS_STORED = "* -export-subst -ident -text -eol !working-tree-encoding\n";
 
 export async function writeView(
   cwd: string,
@@ -31,7 +33,7 @@ export async function writeView(
   await mkdir(join(cwd, "info"), { recursive: true });
   await Promise.all([
     writeFile(join(cwd, "HEAD"), `ref: ${head}\n`),
-    writeFile(join(cwd, ATTRIBUTES), NO_EXPANSIONS),
+    writeFile(join(cwd, ATTRIBUTES), AS_STORED),
     writeFile(join(cwd, MADE_ID), randomBytes(MADE_ID_BYTES).toString("hex")),
     writeFile(join(cwd, "packed-refs"), packedRefs(refs)),
     ...(shallow.length > 0 ? [writeFile(join(cwd, "shallow"), `${shallow.join("\n")}\n`)] : []),
@@ -39,18 +41,19 @@ export async function writeView(
 }
 
 /**
- * Returns the identity of a view, or undefined if one of its files is missing. The identity includes the folder of
- * packs: other processes may empty and refill that folder while the view stays.
+ * Returns the identity of a view, or undefined if one of its files is missing or an older version wrote its attributes.
+ * The identity includes the folder of packs: other processes may empty and refill that folder while the view stays.
  */
 export async function wholeView(cwd: string): Promise<string | undefined> {
   try {
-    const [madeId, packs] = await Promise.all([
+    const [madeId, packs, attributes] = await Promise.all([
       readFile(join(cwd, MADE_ID), "latin1"),
       stat(join(cwd, OBJECTS_FROM_VIEW, "pack"), { bigint: true }),
+      readFile(join(cwd, ATTRIBUTES), "latin1"),
       access(join(cwd, "HEAD")),
-      access(join(cwd, ATTRIBUTES)),
       access(join(cwd, "packed-refs")),
     ]);
+    if (attributes !== AS_STORED) return undefined;
     return `${madeId} ${packs.ino} ${packs.birthtimeNs}`;
   } catch (error) {
     if (isCode(error, "ENOENT", "ENOTDIR")) return undefined;

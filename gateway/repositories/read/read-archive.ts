@@ -16,11 +16,14 @@ import type { HeldView, ObjectReaders } from "./read-objects.ts";
 const ARCHIVE_MS_MAX = 120_000;
 /** Bytes of the archives that a gateway keeps. Past this limit the least recently used archives are removed. */
 const ARCHIVES_KEPT_BYTES_MAX = 4_000_000_000;
-/**
- * Bytes of the file of an archive. Headers make it larger than its files if these cannot be compressed. Attributes in
- * a commit can make files larger than they are stored, for example those for line ends and encodings.
- */
+/** Bytes of the file of an archive. Headers make it larger than its files if these cannot be compressed. */
 const ARCHIVE_WRITTEN_BYTES_MAX = 1.1 * ARCHIVE_BYTES_MAX;
+
+/**
+ * Names the rules by which archives are made. A change of the rules needs another version, so that neither the cache
+ * nor a client takes an archive of the former rules for that of a commit.
+ */
+export const ARCHIVE_VERSION = "v2";
 
 export const ARCHIVE_FORMATS = { "tar.gz": "application/gzip", zip: "application/zip" } as const;
 export type ArchiveFormat = keyof typeof ARCHIVE_FORMATS;
@@ -68,7 +71,7 @@ export class Archives {
     { commit, format }: { commit: string; format: ArchiveFormat },
   ): Promise<Archive> {
     // The name contains the repository's id, so that nobody learns whether another repository has this commit.
-    const path = join(this.#folder, `${repo.id}-${commit}.${format}`);
+    const path = join(this.#folder, `${repo.id}-${commit}-${ARCHIVE_VERSION}.${format}`);
     const known = await this.#find(path);
     if (known) return known;
     const making = this.#making.get(path) ?? this.#make(repo, path, { commit, format });

@@ -13,7 +13,12 @@ import {
 import { callerOf } from "../../http/locals.ts";
 import { answerRanged, RANGED } from "../../http/ranged-answer.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
-import { ARCHIVE_FORMATS, type ArchiveFormat, type Archives } from "../read/read-archive.ts";
+import {
+  ARCHIVE_FORMATS,
+  ARCHIVE_VERSION,
+  type ArchiveFormat,
+  type Archives,
+} from "../read/read-archive.ts";
 import type { FoundFile } from "../read/read-repo.ts";
 import { sniffType } from "../read/read-type.ts";
 import type { Repositories } from "../repositories.ts";
@@ -87,7 +92,7 @@ const GET_ARCHIVE = {
   answer: {
     mediaType: "*/*",
     description:
-      "The archive, with the commit's id in its ETag. `$Format:…$` and `$Id$` in files stay as they are stored",
+      "The archive, with the commit's id in its ETag. Files stay as they are stored: no expansion of `$Format:…$` or `$Id$`, no other line ends or encoding",
     also: RANGED,
   },
 } as const;
@@ -151,7 +156,7 @@ function archive({ repositories, archives }: ContentParts & { archives: Archives
     const name = `${repo.address.name}-${id.slice(0, 12)}.${known}`;
     response.set("Content-Disposition", `attachment; filename="${name}"`);
     const named = {
-      tag: `${id}.${known}`,
+      tag: `${id}-${ARCHIVE_VERSION}.${known}`,
       bytes: made.bytes,
       type: ARCHIVE_FORMATS[known],
       read: made.read,

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -302,6 +302,39 @@ describe("archives and differences of hostile trees", function () {
       const unpacked = format === "zip" ? bytes : gunzipSync(bytes);
       expect(unpacked.includes("$Id$\n"), format).to.equal(true);
     }
+  });
+
+  it("an archive and a difference have files as they are stored, whatever line ends and encoding their commit asks for", async () => {
+    const text = "one\ntwo\n";
+    const attributes = await work.object(
+      "blob",
+      "[attr]wide working-tree-encoding=UTF-16\na text eol=crlf\nb crlf eol=crlf\nc working-tree-encoding=UTF-16\nd wide\n",
+    );
+    const content = await work.object("blob", text);
+    const entries = ["a", "b", "c", "d"].map((name) => ({ mode: "100644", name, id: content }));
+    const listed = { mode: "100644", name: ".gitattributes", id: attributes };
+    const repo = await stored(await tree(listed, ...entries));
+    const archived = async () => {
+      for (const format of ["tar.gz", "zip"]) {
+        const { status, bytes } = await repo.archive(format);
+        expect(status, format).to.equal(200);
+        // The files are too short to be compressed in a zip archive.
+        const unpacked = format === "zip" ? bytes : gunzipSync(bytes);
+        expect(unpacked.toString("latin1").split(text), format).to.have.length(1 + entries.length);
+      }
+    };
+    await archived();
+    const cache = join(world.folder, "git");
+    const views = (await readdir(join(cache, "repos"), { recursive: true }))
+      .filter((path) => path.endsWith("/info/attributes"))
+      .map((path) => join(cache, "repos", path));
+    expect(views).not.to.deep.equal([]);
+    // Views that an older version wrote.
+    await Promise.all(views.map((path) => writeFile(path, "* -export-subst -ident\n")));
+    await rm(join(cache, "archives"), { recursive: true });
+    await archived();
+    const { result } = await repo.diff();
+    expect(result.patch.match(/^\+one\n\+two$/gm)).to.have.length(entries.length);
   });
 
   it("a difference lists DIFF_FILES_MAX files, and says whether there are more", async () => {

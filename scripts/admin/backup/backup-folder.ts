@@ -123,9 +123,14 @@ export class BackupFolder {
       .sort();
   }
 
+  /** Returns the path of the file of a backup. */
+  pathOf(moment: string): string {
+    return join(this.path, BACKUPS, fileOf(moment));
+  }
+
   /** Reads the file of a backup. Throws if this file is missing or damaged. Does not check the parts. */
   async read(moment: string): Promise<Backup> {
-    const path = join(this.path, BACKUPS, fileOf(moment));
+    const path = this.pathOf(moment);
     let text: string;
     try {
       text = await readFile(path, "utf8");
@@ -174,13 +179,17 @@ export class BackupFolder {
     return await decompress(await this.#checked(stored));
   }
 
-  /** Returns true if all files exist with the right size. Does not read their content. */
-  async hasAll(files: readonly StoredFile[]): Promise<boolean> {
+  /**
+   * Describes the first file that is missing or does not have its size. Returns undefined if all sizes are right. Does
+   * not read the content of the files.
+   */
+  async sizeProblemOf(files: readonly StoredFile[]): Promise<string | undefined> {
     for (const { file, bytes } of files) {
-      const found = await stat(join(this.path, file)).catch(() => undefined);
-      if (found?.size !== bytes) return false;
+      const path = join(this.path, file);
+      const found = await stat(path).catch(() => undefined);
+      if (found?.size !== bytes) return `${path} is missing or does not have its ${bytes} bytes`;
     }
-    return true;
+    return undefined;
   }
 
   /** Reads every file of a backup and compares it with its SHA-256. */
@@ -210,7 +219,7 @@ export class BackupFolder {
         for (const { file } of [...parts, present]) needed.add(file);
       }
     }
-    for (const moment of removed) await rm(join(this.path, BACKUPS, fileOf(moment)));
+    for (const moment of removed) await rm(this.pathOf(moment));
     for (const file of await this.#parts()) {
       if (!needed.has(file)) await rm(join(this.path, file));
     }

@@ -49,6 +49,8 @@ interface Settled {
 
 export class StreamCapture {
   readonly info: StreamInfo;
+  /** The file of the previous backup that could not be used, so that all messages of the stream are read again. */
+  readonly problem: string | undefined;
   readonly #clock: Clock;
   readonly #bus: Bus;
   readonly #folder: BackupFolder;
@@ -77,8 +79,15 @@ export class StreamCapture {
     bus: Bus,
     folder: BackupFolder,
     info: StreamInfo,
-    last: { parts: readonly Part[]; known: SequenceList; position: number; clock: Clock },
+    last: {
+      parts: readonly Part[];
+      known: SequenceList;
+      position: number;
+      clock: Clock;
+      problem?: string | undefined;
+    },
   ) {
+    this.problem = last.problem;
     this.#clock = last.clock;
     this.#bus = bus;
     this.#folder = folder;
@@ -95,16 +104,16 @@ export class StreamCapture {
     info: StreamInfo,
     { previous, clock = systemClock }: { previous?: StoredStream | undefined; clock?: Clock } = {},
   ): Promise<StreamCapture> {
-    // The previous backup can be continued only if all of its files exist and the stream was neither recreated nor
-    // set back. Otherwise other messages may have the same sequences.
+    const nothing = { parts: [], known: new SequenceList(), position: 0, clock };
+    // The previous backup can be continued only if the stream was neither recreated nor set back. Otherwise other
+    // messages may have the same sequences.
     const goesOn =
-      previous?.created === info.created &&
-      previous.lastSequence <= info.state.last_seq &&
-      (await folder.hasAll([...previous.parts, previous.present]));
-    if (!goesOn) {
-      const nothing = { parts: [], known: new SequenceList(), position: 0, clock };
-      return new StreamCapture(bus, folder, info, nothing);
-    }
+      previous?.created === info.created && previous.lastSequence <= info.state.last_seq;
+    if (!goesOn) return new StreamCapture(bus, folder, info, nothing);
+    // The parts are not read here, because they may have many GB.
+    const problem =
+      (await folder.sizeProblemOf(previous.parts)) ?? (await folder.problemOf(previous.present));
+    if (problem !== undefined) return new StreamCapture(bus, folder, info, { ...nothing, problem });
     const known = SequenceList.decode(await folder.load(previous.present));
     const { parts, lastSequence: position } = previous;
     return new StreamCapture(bus, folder, info, { parts, known, position, clock });

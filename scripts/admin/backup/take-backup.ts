@@ -86,7 +86,10 @@ export async function takeBackup(
   const captures: StreamCapture[] = [];
   for (const info of streams) {
     const before = previous?.streams.find(({ name }) => name === info.config.name);
-    captures.push(await StreamCapture.begin(bus, folder, info, { previous: before, clock }));
+    const capture = await StreamCapture.begin(bus, folder, info, { previous: before, clock });
+    if (capture.problem !== undefined)
+      notes.push(`Read all messages of ${capture.name} again: ${capture.problem}`);
+    captures.push(capture);
   }
   // Streams of blobs are read first, because they take longest. Streams of the state are read last, because they
   // change fastest.

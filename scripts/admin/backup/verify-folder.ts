@@ -15,6 +15,8 @@ export interface Verified {
   files: number;
   /** One line for each file that is missing or damaged. */
   problems: string[];
+  /** The moments of the backups that need one of these files, in the order in which they were made. */
+  harmed: string[];
 }
 
 /**
@@ -37,12 +39,14 @@ export async function verifyFolder(folder: BackupFolder): Promise<Verified> {
   }
   const left = new Set(await folder.moments());
   const problems: string[] = [];
+  const allHarmed = new Set<string>();
   for (const { problem, moments } of checked.values()) {
     const harmed = moments.filter((moment) => left.has(moment));
     if (problem === undefined || harmed.length === 0) continue;
-    problems.push(`${problem}: ${harmed.length} backups need it, the newest of ${harmed.at(-1)}`);
+    problems.push(`${problem}: needed by ${harmed.length} of ${left.size} backups`);
+    for (const moment of harmed) allHarmed.add(moment);
   }
-  return { backups: left.size, files: checked.size, problems };
+  return { backups: left.size, files: checked.size, problems, harmed: [...allHarmed].sort() };
 }
 
 /** Returns the files of a backup, or a text that describes why its own file cannot be used. */
