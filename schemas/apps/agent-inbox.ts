@@ -73,8 +73,8 @@ const Delivered = DeliveryOutcome.extend({
 export const ReceivedEvent = z.object({
   source: z.string().min(1).max(32),
   /**
-   * The declared endpoint that received the event, if its sender's ids are unique only there. Absent for providers
-   * whose ids are unique everywhere.
+   * The declared endpoint that received the event, if the event's id is unique only there. Absent for the ids of
+   * providers that are unique everywhere.
    */
   endpoint: z
     .object({

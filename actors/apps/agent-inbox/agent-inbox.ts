@@ -46,7 +46,7 @@ const DAY_MS = 86_400_000;
  *
  * Row `ids/<day>/<0 to 63>`, and `ids/<day>.<generation>/<0 to 63>` for each further 65,536 events of a day: `{ row,
  * ids }`: ` <12 characters of a SHA-256>=<number, base 36>` for each event of 7 days; the hash is that of
- * `<source><path of the endpoint, if its senders choose the ids> <event id>`
+ * `<source><path of the endpoint, if ids are unique only there> <event id>`
  */
 export const agentInboxActor = defineActor(agentInbox, {
   state: AgentInboxState,

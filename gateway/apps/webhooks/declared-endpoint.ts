@@ -141,15 +141,15 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
 }
 
 /**
- * Returns the endpoint as a part of its events' ids, if senders choose these ids themselves: two senders may use the
- * same id. The ids of the other providers are unique everywhere.
+ * Returns the endpoint as a part of its events' ids, if senders choose these ids themselves, or if `event_id` names
+ * a field: two endpoints may bring the same id. The other ids of providers are unique everywhere.
  */
 function uniqueAt(
-  { provider, path }: WebhookEndpoint,
+  { provider, path, event_id }: WebhookEndpoint,
   { agents, webhooks }: AppConfig,
   className: string,
 ): Pick<ReceivedEvent, "endpoint"> {
-  if (!OWN_IDS.has(provider)) return {};
+  if (!OWN_IDS.has(provider) && event_id === undefined) return {};
   const ofClass = agents.filter(({ class_name }) => class_name === className);
   const bindings = new Set(ofClass.map(({ binding }) => binding));
   const same = webhooks.filter((one) => one.provider === provider && bindings.has(one.agent));
