@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { agentAlarm } from "../../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../../schemas/apps/agent-inbox.ts";
 import { app } from "../../../../schemas/apps/app.ts";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
@@ -34,6 +35,8 @@ describe("app-purge", function () {
   this.timeout(120_000);
   let world: World;
   let blobs: BlobStore;
+  /** Keys of the alarms that the latest purge of a test has cleared. */
+  let clearedAlarms: string[];
   beforeEach(async () => {
     const apps = [appActor, appListActor, appPortsActor, appUsageActor];
     const agents = [agentAlarmActor, agentInboxActor, outgoingWebhookActor];
@@ -91,9 +94,11 @@ describe("app-purge", function () {
   ): Promise<{ send?: unknown }> {
     const { client } = world;
     let times = 0;
+    clearedAlarms = [];
     const context = {
       async call(...called: Parameters<TaskContext["call"]>) {
         const reply = await client.call(...called);
+        if (called[0].kind === agentAlarm.kind) clearedAlarms.push(called[1]);
         if (called[2] === "getDeleting") await checked(++times);
         return reply;
       },
@@ -122,6 +127,18 @@ describe("app-purge", function () {
     await until("the name is free", isFree);
     expect(await stored()).to.deep.equal(NOTHING);
     expect(await create()).to.not.equal(first);
+  });
+
+  it("purge removes the alarm that an agent sets while its app is purged", async () => {
+    const id = await create();
+    await deleteApp();
+    // At the fourth check, the alarms that were there at the beginning have been cleared.
+    await purge(id, async (times) => {
+      if (times !== 4) return;
+      expect(clearedAlarms).to.deep.equal([]);
+      await world.client.call(agentAlarm, AGENT, "set", { at: 9_000_000_000_000, record: 500 });
+    });
+    expect(clearedAlarms).to.deep.equal([AGENT]);
   });
 
   it("a second task leaves the app that was created anew under its name", async () => {
