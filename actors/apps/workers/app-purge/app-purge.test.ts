@@ -7,8 +7,8 @@ import { appList } from "../../../../schemas/apps/app-list.ts";
 import { agentKey, appKey } from "../../../../schemas/apps/app-names.ts";
 import { appPurge } from "../../../../schemas/apps/app-purge.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
-import { agentLogsOf } from "../../../../schemas/split-streams.ts";
-import { appLogSubject, STREAMS } from "../../../../schemas/subjects.ts";
+import { agentLogsOf, mailIn } from "../../../../schemas/split-streams.ts";
+import { addressOf, appLogSubject, STREAMS, shardOf } from "../../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../../scripts/testing/actor-world.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
@@ -37,9 +37,22 @@ describe("app-purge", function () {
   let blobs: BlobStore;
   /** Keys of the alarms that the latest purge of a test has cleared. */
   let clearedAlarms: string[];
+  /** Whether the next `clear` of an inbox fails. */
+  let isInboxBroken = false;
+  const inbox = {
+    ...agentInboxActor,
+    handlers: {
+      ...agentInboxActor.handlers,
+      clear(...given: Parameters<typeof agentInboxActor.handlers.clear>) {
+        if (!isInboxBroken) return agentInboxActor.handlers.clear(...given);
+        isInboxBroken = false;
+        throw new Error("broken");
+      },
+    },
+  };
   beforeEach(async () => {
     const apps = [appActor, appListActor, appPortsActor, appUsageActor];
-    const agents = [agentAlarmActor, agentInboxActor, outgoingWebhookActor];
+    const agents = [agentAlarmActor, inbox, outgoingWebhookActor];
     world = await startWorld({ definitions: [...apps, ...agents], tasks: [appPurge] });
     blobs = new BlobStore(world.bus, systemClock);
     await world.host();
@@ -102,9 +115,8 @@ describe("app-purge", function () {
         if (called[2] === "getDeleting") await checked(++times);
         return reply;
       },
-      async tell({ kind, key, message, input }: Envelope) {
+      async tellByCall({ kind, key, message, input }: Envelope) {
         await client.call({ kind, messages: {} }, key, message as never, input as never);
-        return true;
       },
       isSure,
     };
@@ -139,6 +151,21 @@ describe("app-purge", function () {
       await world.client.call(agentAlarm, AGENT, "set", { at: 9_000_000_000_000, record: 500 });
     });
     expect(clearedAlarms).to.deep.equal([AGENT]);
+  });
+
+  it("purge leaves no mail for the next app of the name if an inbox fails", async () => {
+    await create();
+    const address = addressOf(agentInbox.kind, AGENT);
+    const subject = mailIn(0).to(shardOf(address), address);
+    const mail = world.bus.connection.subscribe(subject);
+    isInboxBroken = true;
+    await deleteApp();
+    await world.worker([worker()]);
+    await until("the name is free", isFree);
+    expect(isInboxBroken).to.equal(false);
+    expect(mail.getReceived()).to.equal(0);
+    expect(await stored()).to.deep.equal(NOTHING);
+    mail.unsubscribe();
   });
 
   it("a second task leaves the app that was created anew under its name", async () => {

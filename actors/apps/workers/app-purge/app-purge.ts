@@ -114,10 +114,14 @@ class Purge {
     }
   }
 
-  /** Sends a message and waits until it is handled, because a late message could reach an app of the same name. */
+  /**
+   * Sends a message and waits until it is handled. Mail could reach a later app of the same name. A failed call ends
+   * only this try of the task.
+   */
   async #tell(message: ReturnType<typeof envelope>): Promise<void> {
-    if (await this.#context.tell(message)) return;
-    throw new Error(`Cannot purge ${this.#key}: ${message.kind} does not answer`);
+    await this.#context.tellByCall(message).catch((cause: unknown) => {
+      throw new Error(`Cannot purge ${this.#key}: ${message.kind} does not answer`, { cause });
+    });
   }
 
   /** Removes all messages of the subjects, including those that are stored meanwhile. */
