@@ -80,8 +80,9 @@ export const ReceivedEvent = z.object({
     .object({
       path: z.string().min(1).max(256),
       /**
-       * True if no other endpoint with ids of its own brings events of this source to the agent. Then an id that was
-       * stored without a path belongs to this endpoint: versions before this field stored all ids so.
+       * True if no other endpoint brings events of this source to the agent. Then an id that was stored without a path
+       * belongs to this endpoint, unless the path of its request says otherwise: versions before this field stored
+       * all ids so.
        */
       isOnlyOne: z.boolean(),
     })

@@ -171,13 +171,15 @@ describe("declared endpoint", () => {
       return ((await answer.json()) as { result: { is_new: boolean } }).result.is_new;
     };
     const billing = { ...idIn, entity: { header: "X-Customer" } };
-    for (const [others, isNew] of [
-      [[], false],
-      [[{ ...billing, path: "/shipping" }], true],
+    for (const [others, path, isNew] of [
+      [[], "/billing", false],
+      [[], "/removed", true],
+      [[{ ...billing, path: "/shipping" }], "/billing", true],
     ] as const) {
       await using server = await webhookServer([billing, ...others], SECRETS);
       const key = `${HOOK_ACCOUNT}.hooks.RepoAgent.c7`;
-      const stored = { ...eventOf("1001"), source: "hmac" };
+      const early = eventOf("1001", { source: "hmac" });
+      const stored = { ...early, request: { ...early.request, url: `http://app.test${path}` } };
       expect(await server.actors.call(agentInbox, key, "receive", stored)).to.include({
         isNew: true,
       });
