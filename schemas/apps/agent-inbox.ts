@@ -73,15 +73,16 @@ const Delivered = DeliveryOutcome.extend({
 export const ReceivedEvent = z.object({
   source: z.string().min(1).max(32),
   /**
-   * The declared endpoint that received the event, if its sender's ids are unique only there. Absent for providers
-   * whose ids are unique everywhere.
+   * The declared endpoint that received the event, if the event's id is unique only there. Absent for the ids of
+   * providers that are unique everywhere.
    */
   endpoint: z
     .object({
       path: z.string().min(1).max(256),
       /**
-       * True if no other endpoint with ids of its own brings events of this source to the agent. Then an id that was
-       * stored without a path belongs to this endpoint: versions before this field stored all ids so.
+       * True if no other endpoint brings events of this source to the agent. Then an id that was stored without a path
+       * belongs to this endpoint, unless the path of its request says otherwise: versions before this field stored
+       * all ids so.
        */
       isOnlyOne: z.boolean(),
     })

@@ -142,7 +142,7 @@ export const agentAlarm = defineContract({
      *
      * `record` is the number of the agent's record that needs the change. It grows with each record and each takeover,
      * so a lower number than before belongs to a former host or to a late repeat. Such a call can only make the alarm
-     * earlier. Hosts of earlier versions and the purge of an app send no number.
+     * earlier, or add one after the alarm that fires now. Hosts of earlier versions and the purge of an app send no number.
      */
     set: {
       input: z.object({ at: EpochMs.optional(), record: z.int().min(1).optional() }),

@@ -228,7 +228,7 @@ export const OUTGOING_AGE_MS_MAX = 3 * 86_400_000;
 export const OUTGOING_ANSWER_CHARS_KEPT = 1_000;
 /** Limit of a sealed secret in base64, with its nonce and tag. The secret has up to APP_SECRET_BYTES_MAX. */
 export const SEALED_CHARS_MAX = 12_000;
-/** Limits of the number and age of ended webhooks in the log of outgoing webhooks. */
+/** Limits of the number of ended webhooks in the log of outgoing webhooks, and of the time since their end. */
 export const OUTGOING_KEPT_MAX = 1_000;
 export const OUTGOING_KEPT_MS = 30 * 86_400_000;
 /**

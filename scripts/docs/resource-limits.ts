@@ -340,8 +340,8 @@ export const WEBHOOKS: readonly LimitRow[] = [
     "the same id counts as a new event",
   ],
   [
-    "deliveries that are kept of an outgoing webhook; how long it is tried",
-    `${count(OUTGOING_KEPT_MAX)}, for ${time(OUTGOING_KEPT_MS)}; ${time(OUTGOING_AGE_MS_MAX)}`,
+    "ended outgoing webhooks that an agent's log keeps; how long one is tried",
+    `the last ${count(OUTGOING_KEPT_MAX)}, for ${time(OUTGOING_KEPT_MS)} after their end; ${time(OUTGOING_AGE_MS_MAX)}`,
     "the oldest are deleted; it has failed",
   ],
 ];

@@ -210,6 +210,7 @@ export function memoryActors({
         deliver([envelope]);
         return true;
       },
+      tellByCall: async (envelope) => deliver([envelope]),
       call: call as ActorClient["call"],
     };
   }

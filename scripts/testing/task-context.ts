@@ -15,6 +15,7 @@ export function taskContext(known: Partial<TaskContext> = {}): TaskContext {
     deadlineAt: Number.POSITIVE_INFINITY,
     send: async () => {},
     tell: async () => true,
+    tellByCall: async () => {},
     call: async ({ kind }) => {
       throw new ActorError("unavailable", `Cannot reach ${kind}: nobody is there`);
     },

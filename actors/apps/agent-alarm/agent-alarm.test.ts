@@ -4,7 +4,12 @@ import type { AnyActorDefinition } from "../../runtime/kinds/define-actor.ts";
 import { AGENT_ALARM_RETRY_MS, AGENT_ALARM_RETRY_MS_MAX, agentAlarmActor } from "./agent-alarm.ts";
 
 const context = { key: "a.b.C.d", now: 6_000, newId: () => "0".repeat(32), rows: new Map() };
-type State = { at?: number | undefined; rings?: number | undefined; record?: number };
+type State = {
+  at?: number | undefined;
+  rings?: number | undefined;
+  record?: number;
+  missed?: number | undefined;
+};
 type Input = { at?: number; record?: number };
 function run(message: "set" | "heard" | "ring", state: State, input: Input = {}) {
   const definition = { ...agentAlarmActor } as AnyActorDefinition;
@@ -37,9 +42,9 @@ describe("agent-alarm", () => {
     // An alarm that has fired stays until the agent has handled it.
     const rung = run("ring", state).state;
     expect(rung).to.deep.equal({ at: 5_000, record: 7, rings: 1 });
-    for (const late of [{ record: 5 }, { at: 86_400_000, record: 5 }, { at: 1_000, record: 5 }]) {
-      expect(run("set", rung, late).changed).to.equal(false);
-    }
+    expect(run("set", rung, { record: 5 }).changed).to.equal(false);
+    const late = run("set", rung, { at: 86_400_000, record: 5 });
+    expect([late.state, late.remind]).to.deep.equal([{ ...rung, missed: 86_400_000 }, {}]);
     // The same owner may cancel the alarm, or set another.
     expect(run("set", state, { record: 7 }).forgotten).to.equal(true);
     const next = run("set", state, { at: 8_000, record: 8 });
@@ -51,6 +56,31 @@ describe("agent-alarm", () => {
   it("set() with a lower number can make the alarm earlier, because numbers restart with a new app", () => {
     const { state, remind } = run("set", { at: 9_000, record: 500 }, { at: 7_000, record: 2 });
     expect([state, remind]).to.deep.equal([{ at: 7_000, record: 500 }, { ring: 7_000 }]);
+  });
+
+  it("set() with a lower number while the alarm rings is kept until the alarm is handled", () => {
+    // A record of the deleted app set this alarm. The app that was created anew begins with low numbers.
+    let { state } = run("ring", { at: 5_000, record: 500 });
+    for (const [at, missed] of [
+      [9_000, 9_000],
+      [7_000, 7_000],
+      [8_000, 7_000],
+    ] as const) {
+      const set = run("set", state, { at, record: 2 });
+      expect([set.state.missed, set.remind]).to.deep.equal([missed, {}]);
+      expect(run("set", set.state, { at, record: 2 }).changed).to.equal(false);
+      state = set.state;
+    }
+    ({ state } = run("ring", state));
+    expect(state).to.deep.equal({ at: 5_000, record: 500, rings: 2, missed: 7_000 });
+    const heard = run("heard", state, { at: 5_000 });
+    expect(heard.forgotten).to.equal(false);
+    expect([heard.state, heard.remind]).to.deep.equal([{ at: 7_000 }, { ring: 7_000 }]);
+    expect(run("heard", heard.state, { at: 5_000 }).changed).to.equal(false);
+    // A call of the owner that the alarm knows replaces all times.
+    const next = run("set", state, { at: 12_000, record: 501 });
+    expect(next.state).to.deep.equal({ at: 12_000, record: 501 });
+    expect(run("set", state, { record: 501 }).forgotten).to.equal(true);
   });
 
   it("set() of an earlier version has no number, and still sets and cancels the alarm", () => {

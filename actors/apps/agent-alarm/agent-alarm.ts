@@ -18,13 +18,19 @@ const AgentAlarmState = z.object({
   rings: z.int().min(1).optional(),
   /** The highest number of a record that has set this alarm; absent if a host of an earlier version set it. */
   record: z.int().min(1).optional(),
+  /**
+   * The earliest time that a lower record has asked for while the alarm for `at` fired; absent if there is none. When
+   * that alarm is handled, the alarm is set to this time.
+   */
+  missed: EpochMs.optional(),
 });
 
 /**
  * Stored at: `agentKey`
  *
- * State: `{ at?, rings?, record? }`: when the next timer of the agent's database is due, how often its alarm fired
- * without being handled, and the number of the agent's record that set it; forgotten when no timer is set
+ * State: `{ at?, rings?, record?, missed? }`: when the next timer of the agent's database is due, how often its alarm
+ * fired without being handled, the number of the agent's record that set it, and the time that a record with a lower
+ * number asked for meanwhile; forgotten when no timer is set
  */
 export const agentAlarmActor = defineActor(agentAlarm, {
   state: AgentAlarmState,
@@ -35,9 +41,14 @@ export const agentAlarmActor = defineActor(agentAlarm, {
       if (isLate(state, record)) {
         // The present owner may rely on its alarm, so a former one can neither cancel it nor put it off. An earlier
         // alarm only wakes the agent, which then sets the alarm again. So an app that was deleted and created anew,
-        // whose records have low numbers, gets its alarms even if an alarm of the earlier app is left.
-        const isEarlier = at !== undefined && state.rings === undefined && at < (state.at ?? 0);
-        if (!isEarlier) return { state, reply: {} };
+        // whose records have low numbers, gets its alarms even if an alarm of the earlier app is left. While that alarm
+        // fires, the agent may already ask for its next alarm.
+        if (at === undefined) return { state, reply: {} };
+        if (state.rings !== undefined) {
+          const missed = Math.min(at, state.missed ?? at);
+          return { state: missed === state.missed ? state : { ...state, missed }, reply: {} };
+        }
+        if (at >= (state.at ?? 0)) return { state, reply: {} };
         return { state: { ...state, at }, remind: { ring: at }, reply: {} };
       }
       const isKnown = at === state.at && state.rings === undefined;
@@ -52,7 +63,9 @@ export const agentAlarmActor = defineActor(agentAlarm, {
     heard(state, { at }) {
       // If the alarm was set again meanwhile, the agent handled an earlier alarm, and the present alarm stays.
       if (state.at !== at || state.rings === undefined) return { state, reply: {} };
-      return { forget: true, reply: {} };
+      const { missed } = state;
+      if (missed === undefined) return { forget: true, reply: {} };
+      return { state: { at: missed }, remind: { ring: missed }, reply: {} };
     },
 
     ring(state, _input, { key, now }) {

@@ -10,7 +10,7 @@ import {
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { EVENT_INLINE_TOTAL_BYTES_MAX } from "./agent-inbox.ts";
 import { REPLAYS_WAITING_MAX } from "./log.ts";
-import { INBOX_KEY, Inbox } from "./testing/inbox.ts";
+import { eventOf, INBOX_KEY, Inbox } from "./testing/inbox.ts";
 import {
   DELIVERIES_TOGETHER_CHARS_MAX,
   DELIVERY_ANSWER_MS_MAX,
@@ -69,6 +69,33 @@ describe("agent-inbox", () => {
       expect(inbox.ask("list", { limit: 10 }).deliveries).to.have.length(1);
       expect(inbox.receive("a", { keep })).to.include({ isNew: false, number: 1 });
       expect(inbox.receive("a", { keep, source: "stripe" })).to.include({ isNew: true });
+    });
+
+    it("receive() knows an event that an earlier version stored, if the same endpoint received it", () => {
+      const stored = (eventId: string, path: string, keep = { days: 30, count: 10_000 }) => {
+        const { request } = eventOf(eventId);
+        const url = `http://app.test${path}`;
+        return inbox.receive(eventId, { source: "hmac", request: { ...request, url }, keep });
+      };
+      const received = (eventId: string, path: string) => {
+        const endpoint = { path, isOnlyOne: true };
+        return inbox.receive(eventId, { source: "hmac", endpoint });
+      };
+      stored("a", "/billing");
+      stored("b", "/hooks/c%207/in/?test=1");
+      expect(received("a", "/billing")).to.include({ isNew: false, number: 1 });
+      expect(received("b", "/hooks/:entity/in")).to.include({ isNew: false, number: 2 });
+      // The endpoint that received these events was removed.
+      expect(received("a", "/shipping")).to.include({ isNew: true });
+      expect(received("b", "/hooks/in")).to.include({ isNew: true });
+      expect(received("a", "/shipping")).to.include({ isNew: false });
+      // The log no longer keeps the event, so its endpoint is unknown.
+      const { number } = stored("c", "/billing");
+      stored("d", "/billing", { days: 1, count: 1 });
+      while (inbox.answer().length > 0);
+      inbox.remind("trim");
+      expect(inbox.rows.has(`request/${number}`)).to.equal(false);
+      expect(received("c", "/shipping")).to.include({ isNew: false, number });
     });
 
     it("receive() takes EVENTS_WAITING_MAX and refuses the next with a time, but of a repeat", () => {

@@ -3,6 +3,7 @@
  * retention time after that.
  */
 import { agentInbox, type ReceivedEvent } from "../../../schemas/apps/agent-inbox.ts";
+import { decodedSteps, entityOfPath, stepsOf } from "../../../schemas/apps/endpoint-path.ts";
 import {
   EVENT_IDS_KEPT_MS,
   EVENT_REQUEST_CHARS_MAX,
@@ -46,7 +47,7 @@ const DAY_MS = 86_400_000;
  *
  * Row `ids/<day>/<0 to 63>`, and `ids/<day>.<generation>/<0 to 63>` for each further 65,536 events of a day: `{ row,
  * ids }`: ` <12 characters of a SHA-256>=<number, base 36>` for each event of 7 days; the hash is that of
- * `<source><path of the endpoint, if its senders choose the ids> <event id>`
+ * `<source><path of the endpoint, if ids are unique only there> <event id>`
  */
 export const agentInboxActor = defineActor(agentInbox, {
   state: AgentInboxState,
@@ -161,7 +162,17 @@ function knownNumber(
   const kept = { rows, now, days: state.ids, keptMs: EVENT_IDS_KEPT_MS };
   const known = recall(kept, id);
   if (known !== undefined || !endpoint?.isOnlyOne) return known;
-  return recall(kept, recentId(`${source} ${eventId}`));
+  // An endpoint that was removed since may have received the earlier event. Then this is another event.
+  const early = recall(kept, recentId(`${source} ${eventId}`));
+  return early !== undefined && isOfEndpoint(context, early, endpoint.path) ? early : undefined;
+}
+
+/** Returns whether an endpoint with this path received the event; true if the log no longer keeps the event. */
+function isOfEndpoint({ rows }: InboxContext, number: number, path: string): boolean {
+  const row = rows.get(requestRow(number));
+  if (row?.row !== "request") return true;
+  const { pathname = "" } = URL.parse(row.request.url) ?? {};
+  return entityOfPath(stepsOf(path), decodedSteps(pathname)) !== false;
 }
 
 function take(

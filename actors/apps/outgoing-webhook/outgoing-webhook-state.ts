@@ -10,7 +10,7 @@ import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
 export const OutgoingState = z.object({
   /**
    * Number that the next webhook gets. `first` below is the number of the oldest webhook in the log. Between them, rows
-   * may be missing: a webhook that waits stays when later ones are deleted.
+   * may be missing: a webhook that ends late stays when later ones that ended before are deleted.
    */
   next: z.int().min(1),
   first: z.int().min(1),

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import {
+  DELIVERIES_TRIMMED_AT_ONCE,
   OUTGOING_AGE_MS_MAX,
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
@@ -54,7 +55,11 @@ class Queue extends ActorInHand<Messages, OutgoingState, OutgoingRow> {
   }
 
   tried({ number, attempt }: Post, status?: number, retryAfterMs?: number): void {
-    const outcome = { at: this.now, durationMs: 5, ...(status === undefined ? {} : { status }) };
+    const outcome = {
+      at: this.now - 5,
+      durationMs: 5,
+      ...(status === undefined ? {} : { status }),
+    };
     const asked = retryAfterMs === undefined ? {} : { retryAfterMs };
     this.ask("tried", { number, attempt, outcome, ...asked });
   }
@@ -333,9 +338,62 @@ describe("outgoing-webhook", () => {
     }
     expect(listed).to.have.length(OUTGOING_KEPT_MAX + 1);
     expect(listed.slice(-2)).to.deep.equal([2 + MORE, 1]);
-    // When it ends, it is the oldest of the ended ones, of which there are too many.
-    queue.tried(waiting, 200);
+    // When it ends, the one that ended longest ago is deleted, although its number is higher.
+    queue.now += 1;
+    queue.tried(waiting, 410);
+    expect(queue.entry(1)).to.include({ status: "failed" });
+    expect(refusal(() => queue.entry(2 + MORE)).code).to.equal("not_found");
+    expect(queue.entry(3 + MORE)).to.include({ status: "arrived" });
+    expect(queue.state.first).to.equal(1);
+    queue.send("another");
+    queue.tried(queue.untilNextPost(), 200);
+    expect(queue.entry(1)).to.include({ status: "failed" });
+    expect(refusal(() => queue.entry(3 + MORE)).code).to.equal("not_found");
+  });
+
+  it("a webhook that ends late is kept for OUTGOING_KEPT_MS after its end", () => {
+    queue.send("late");
+    const post = queue.untilNextPost();
+    const createdAt = queue.now;
+    queue.now += OUTGOING_TRY_MS_MAX - 1;
+    queue.tried(post, 410);
+    queue.now = createdAt + OUTGOING_KEPT_MS;
+    queue.remind("trim");
+    expect(queue.entry(1)).to.include({ status: "failed" });
+    queue.now = createdAt + OUTGOING_TRY_MS_MAX - 1 + OUTGOING_KEPT_MS;
     expect(refusal(() => queue.entry(1)).code).to.equal("not_found");
-    expect(queue.state.first).to.equal(2 + MORE);
+    queue.remind("trim");
+    expect(queue.forgotten).to.equal(1);
+  });
+
+  it("trim() goes on soon while there are more old webhooks or ids than it deletes at once", () => {
+    const DAY_MS = 86_400_000;
+    for (let i = 0; i <= DELIVERIES_TRIMMED_AT_ONCE; i++) {
+      queue.send(`${i}`);
+      queue.tried(queue.untilNextPost(), 200);
+    }
+    const pauseAfterTrim = () => {
+      queue.remind("trim");
+      return (queue.reminders.get("trim") ?? 0) - queue.now;
+    };
+    expect(pauseAfterTrim()).to.equal(DAY_MS);
+    queue.now += OUTGOING_KEPT_MS;
+    // Only the rows are too many.
+    queue.state = { ...queue.state, ids: [] };
+    expect(pauseAfterTrim()).to.be.lessThan(60_000);
+    queue.remind("trim");
+    expect(queue.forgotten).to.equal(1);
+    // Only the generations of ids are too many.
+    queue.send("one");
+    queue.tried(queue.untilNextPost(), 200);
+    const [{ day } = { day: 0 }] = queue.state.ids;
+    const old = Array.from({ length: 9 }, (_, at) => {
+      return { day: day - 30, ...(at > 0 && { generation: at }), count: 1 };
+    });
+    queue.state = { ...queue.state, ids: [...old, ...queue.state.ids] };
+    expect(pauseAfterTrim()).to.be.lessThan(60_000);
+    expect(pauseAfterTrim()).to.be.lessThan(60_000);
+    expect(pauseAfterTrim()).to.equal(DAY_MS);
+    expect(queue.state.ids.map((generation) => generation.day)).to.deep.equal([day]);
   });
 });

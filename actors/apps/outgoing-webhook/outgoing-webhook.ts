@@ -33,6 +33,8 @@ import {
 import { deferred, pump, tried } from "./tries.ts";
 
 const DAY_MS = 86_400_000;
+/** The pause between two steps of a removal that is too large for one. */
+const NEXT_STEP_MS = 1_000;
 /** JSON escapes and base64 may multiply the bytes by this factor. */
 const INLINE_GROWTH_MAX = 6;
 
@@ -47,7 +49,8 @@ type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "content
  *
  * Row `webhook/<number>`: `{ row, id, url, payload, payloadBytes, contentType, secret?: { name } or { sealed } or
  * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, tries: [{ at,
- * durationMs, status?, error?, answer? }] }`: 1,000 that have ended, for 30 days; the last 10 tries of each
+ * durationMs, status?, error?, answer? }] }`: the last 1,000 that have ended, for 30 days after their end; the last 10
+ * tries of each
  *
  * Row `ids/<day>/<0 to 63>`, `ids/<day>.<generation>/<0 to 63>`: as those of `agent-inbox`: what was sent under an id
  * in 7 days
@@ -144,7 +147,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
 
     trim(state, _input, context) {
       const draft = new OutgoingDraft(state, context);
-      trim(draft);
+      const hasMore = trim(draft);
       const { rows, now } = draft.context;
       const limits = { keptMs: EVENT_IDS_KEPT_MS, idsMax: EVENT_IDS_MAX };
       const old = forgetOld({ rows, now, days: state.ids }, limits);
@@ -152,7 +155,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       draft.change({ ids: old.days });
       const { first, next, ids } = draft.state;
       if (first === next && ids.length === 0) return { forget: true, send: draft.sent };
-      draft.remind("trim", now + DAY_MS);
+      draft.remind("trim", now + (hasMore || old.hasMore ? NEXT_STEP_MS : DAY_MS));
       return draft.transition();
     },
   },
@@ -211,17 +214,25 @@ function checkRoom({ state }: OutgoingDraft): void {
   throw new ActorError("queue_full", text, { retryAfterS: 60 });
 }
 
-/** Deletes the oldest ended webhooks past the limit of number or of age. Webhooks that wait stay. */
-function trim(draft: OutgoingDraft): void {
+/**
+ * Deletes the webhooks that ended longest ago, past the limit of number or of age, at most DELIVERIES_TRIMMED_AT_ONCE
+ * in one call. Webhooks that wait stay. Returns true if more webhooks may remain to be deleted.
+ */
+function trim(draft: OutgoingDraft): boolean {
   const { next, waiting } = draft.state;
   const waits = new Set(waiting.map(({ number }) => number));
-  const ended = draft.numbers().filter((number) => !waits.has(number));
+  // A webhook that fails for a long time ends after many with higher numbers.
+  const ended = draft
+    .numbers()
+    .filter((number) => !waits.has(number))
+    .map((number) => ({ number, at: endedAt(draft.webhook(number)) }))
+    .sort((one, other) => one.at - other.at);
   const blobs: string[] = [];
   let { payloadBytes = 0 } = draft.state;
   let gone = 0;
-  for (const number of ended.slice(0, DELIVERIES_TRIMMED_AT_ONCE)) {
-    const { createdAt, payload, payloadBytes: bytes } = draft.webhook(number);
-    const isTooOld = createdAt <= draft.now - OUTGOING_KEPT_MS;
+  for (const { number, at } of ended.slice(0, DELIVERIES_TRIMMED_AT_ONCE)) {
+    const { payload, payloadBytes: bytes } = draft.webhook(number);
+    const isTooOld = at <= draft.now - OUTGOING_KEPT_MS;
     if (!isTooOld && ended.length - gone <= OUTGOING_KEPT_MAX) break;
     if ("blob" in payload) blobs.push(payload.blob);
     draft.writeRows({ [webhookRow(number)]: null });
@@ -229,10 +240,18 @@ function trim(draft: OutgoingDraft): void {
     payloadBytes = Math.max(0, payloadBytes - bytes);
     gone += 1;
   }
-  const first = Math.min(ended[gone] ?? next, ...waits);
+  const left = ended.slice(gone).map(({ number }) => number);
+  const first = Math.min(next, ...left, ...waits);
   draft.change({ first, payloadBytes });
   tellStored(draft, "outgoing", payloadBytes);
   if (blobs.length > 0) draft.send(envelope(webhookPost, draft.key, "purge", { blobs }));
+  return gone === DELIVERIES_TRIMMED_AT_ONCE;
+}
+
+/** The time when an ended webhook's last try ended. */
+function endedAt({ tries, createdAt }: DeepReadonly<WebhookRow>): number {
+  const last = tries.at(-1);
+  return last === undefined ? createdAt : last.at + last.durationMs;
 }
 
 function found(draft: OutgoingDraft, number: number): DeepReadonly<WebhookRow> {
@@ -246,7 +265,7 @@ function found(draft: OutgoingDraft, number: number): DeepReadonly<WebhookRow> {
  */
 function isOver(draft: OutgoingDraft, number: number): boolean {
   if (draft.state.waiting.some((entry) => entry.number === number)) return false;
-  return draft.webhook(number).createdAt <= draft.now - OUTGOING_KEPT_MS;
+  return endedAt(draft.webhook(number)) <= draft.now - OUTGOING_KEPT_MS;
 }
 
 function entryOf(draft: OutgoingDraft, number: number): OutgoingWebhook {

@@ -56,6 +56,11 @@ export interface TaskContext {
    */
   tell(envelope: Envelope): Promise<boolean>;
   /**
+   * Sends an actor a message that has no reply as a call, and never as mail: mail is durable and could arrive long
+   * after the task. Resolves when the message has had its effect. Rejects as `call` does.
+   */
+  tellByCall(envelope: Envelope): Promise<void>;
+  /**
    * Calls an actor. Rejects with the actor's refusal. If the actor is busy or out of reach, it rejects with an error
    * that makes the task retry. The task's own signal also ends the call.
    */

@@ -404,6 +404,25 @@ describe("WorkerHost", function () {
     for (const one of [mail, dead]) one.unsubscribe();
   });
 
+  it("reports by call alone, and rejects if the call fails", async () => {
+    const address = addressOf(probe.kind, "called");
+    const mail = world.bus.connection.subscribe(mailIn(0).to(shardOf(address), address));
+    const note = (input: object) => envelope(probe, "called", "note", input as { text: string });
+    let failed: unknown;
+    await work({
+      async before(_, { tellByCall }) {
+        await tellByCall(note({ text: "a" }));
+        expect(await logged("called", 1)).to.deep.equal(["a"]);
+        failed = await tellByCall(note({ wrong: true })).catch((error: unknown) => error);
+      },
+    });
+    await ask("called-asker", ["x"]);
+    await logged("called-asker", 1);
+    expect(failed).to.be.an("error");
+    expect(mail.getReceived()).to.equal(0);
+    mail.unsubscribe();
+  });
+
   it("asks actors: a refusal ends the task, an unanswered call is repeated at the next try", async () => {
     let tries = 0;
     await work({

@@ -15,7 +15,7 @@ import { laneOf } from "../../../schemas/split-streams.ts";
 import { taskConsumer } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { InvalidInput } from "../bus/refusal.ts";
-import { type ActorClient, BusActorClient } from "../calls/actor-client.ts";
+import { type ActorClient, BusActorClient, type CallOptions } from "../calls/actor-client.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { inSpan } from "../lib/trace.ts";
 import { buryTask } from "../mail/dead-letters.ts";
@@ -281,6 +281,10 @@ export class WorkerHost {
         if (!isTold) await sends.send([envelope], undefined);
         return isTold;
       },
+      tellByCall: async (envelope) => {
+        signal.throwIfAborted();
+        await this.#callWith(envelope, { signal }).catch(tryAgain);
+      },
       call: (contract, key, message, given, { signal: own, ...options } = {}) => {
         const either = own ? AbortSignal.any([signal, own]) : signal;
         return this.#actors
@@ -302,14 +306,17 @@ export class WorkerHost {
   }
 
   /** Sends a message to an actor as a call. Returns false if the actor may not have received the message. */
-  async #tell({ kind, key, message, input }: Envelope, signal: AbortSignal): Promise<boolean> {
-    // Every message with a handler can be called; the contract only says that it has no reply.
-    const contract: Contract = { kind, messages: {} };
-    const options = { deadlineMs: TELL_MS_MAX, signal };
-    return this.#actors.call(contract, key, message as never, input as never, options).then(
+  async #tell(message: Envelope, signal: AbortSignal): Promise<boolean> {
+    return this.#callWith(message, { deadlineMs: TELL_MS_MAX, signal }).then(
       () => true,
       () => false,
     );
+  }
+
+  async #callWith({ kind, key, message, input }: Envelope, options: CallOptions): Promise<void> {
+    // Every message with a handler can be called; the contract only says that it has no reply.
+    const contract: Contract = { kind, messages: {} };
+    await this.#actors.call(contract, key, message as never, input as never, options);
   }
 
   /**

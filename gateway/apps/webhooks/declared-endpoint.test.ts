@@ -136,6 +136,29 @@ describe("declared endpoint", () => {
     expect(delivered).to.deep.equal(paths.map((path) => `http://app.test${path}`));
   });
 
+  it("answer() takes events of any provider with the same id, if their endpoints say where the id is", async () => {
+    const paths = ["/orders", "/refunds"];
+    const endpoints = paths.map((path) => {
+      return { ...GITHUB, path, event_id: { body: "/id" }, entity: { body: "/customer" } };
+    });
+    await using server = await webhookServer(endpoints, SECRETS);
+    const body = JSON.stringify({ id: 1_001, customer: "c7" });
+    const signature = await sign(SECRET, body);
+    const post = async (path: string) => {
+      const headers = {
+        "X-GitHub-Event": "push",
+        "X-GitHub-Delivery": newId(),
+        "X-Hub-Signature-256": signature,
+      };
+      const answer = await fetch(server.url + path, { method: "POST", headers, body });
+      return ((await answer.json()) as { result: unknown }).result;
+    };
+    for (const is_new of [true, false]) {
+      expect(await post("/orders")).to.deep.equal({ id: "1", is_new });
+      expect(await post("/refunds")).to.deep.equal({ id: "2", is_new });
+    }
+  });
+
   it("answer() recognizes a repetition that an earlier version stored, if its endpoint is the only one", async () => {
     const idIn = { ...HMAC, path: "/billing", event_id: { body: "/id" } };
     const body = JSON.stringify({ id: 1_001 });
@@ -148,13 +171,15 @@ describe("declared endpoint", () => {
       return ((await answer.json()) as { result: { is_new: boolean } }).result.is_new;
     };
     const billing = { ...idIn, entity: { header: "X-Customer" } };
-    for (const [others, isNew] of [
-      [[], false],
-      [[{ ...billing, path: "/shipping" }], true],
+    for (const [others, path, isNew] of [
+      [[], "/billing", false],
+      [[], "/removed", true],
+      [[{ ...billing, path: "/shipping" }], "/billing", true],
     ] as const) {
       await using server = await webhookServer([billing, ...others], SECRETS);
       const key = `${HOOK_ACCOUNT}.hooks.RepoAgent.c7`;
-      const stored = { ...eventOf("1001"), source: "hmac" };
+      const early = eventOf("1001", { source: "hmac" });
+      const stored = { ...early, request: { ...early.request, url: `http://app.test${path}` } };
       expect(await server.actors.call(agentInbox, key, "receive", stored)).to.include({
         isNew: true,
       });

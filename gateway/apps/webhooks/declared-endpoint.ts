@@ -14,6 +14,7 @@ import { agentInbox, type ReceivedEvent } from "../../../schemas/apps/agent-inbo
 import type { AppConfig, WebhookEndpoint } from "../../../schemas/apps/app-config.ts";
 import { type Body, exactText, type HeaderList } from "../../../schemas/apps/app-exchange.ts";
 import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
+import { decodedSteps, entityOfPath, stepsOf } from "../../../schemas/apps/endpoint-path.ts";
 import { EVENT_INLINE_BYTES_MAX, WEBHOOK_BODY_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError, ERRORS, isRefusal } from "../../../schemas/errors.ts";
 import { countWork } from "../../../schemas/meter.ts";
@@ -73,7 +74,7 @@ interface WebhookAnswer {
 /** Returns the first endpoint in the configuration that matches a path below the app's address. */
 export function endpointOf(config: AppConfig, path: string): DeclaredEndpoint | undefined {
   if (config.webhooks.length === 0) return undefined;
-  const steps = stepsOf(path).map(decoded);
+  const steps = decodedSteps(path);
   for (const endpoint of config.webhooks) {
     const entity = entityOfPath(patternOf(endpoint), steps);
     if (entity !== false) return { endpoint, entity };
@@ -141,15 +142,15 @@ async function take(asked: IncomingWebhook, parts: TakeParts): Promise<WebhookAn
 }
 
 /**
- * Returns the endpoint as a part of its events' ids, if senders choose these ids themselves: two senders may use the
- * same id. The ids of the other providers are unique everywhere.
+ * Returns the endpoint as a part of its events' ids, if senders choose these ids themselves, or if `event_id` names
+ * a field: two endpoints may bring the same id. The other ids of providers are unique everywhere.
  */
 function uniqueAt(
-  { provider, path }: WebhookEndpoint,
+  { provider, path, event_id }: WebhookEndpoint,
   { agents, webhooks }: AppConfig,
   className: string,
 ): Pick<ReceivedEvent, "endpoint"> {
-  if (!OWN_IDS.has(provider)) return {};
+  if (!OWN_IDS.has(provider) && event_id === undefined) return {};
   const ofClass = agents.filter(({ class_name }) => class_name === className);
   const bindings = new Set(ofClass.map(({ binding }) => binding));
   const same = webhooks.filter((one) => one.provider === provider && bindings.has(one.agent));
@@ -286,22 +287,6 @@ function present<T>(found: T | Missing): Exclude<T, Missing> {
   return found as Exclude<T, Missing>;
 }
 
-/** Returns false if the steps do not match the pattern. */
-function entityOfPath(
-  pattern: readonly string[],
-  steps: readonly (string | undefined)[],
-): string | undefined | false {
-  if (steps.length !== pattern.length) return false;
-  let entity: string | undefined;
-  for (const [index, step] of pattern.entries()) {
-    const found = steps[index];
-    if (found === undefined) return false;
-    if (step === ":entity" && found !== "") entity = found;
-    else if (step !== found) return false;
-  }
-  return entity;
-}
-
 /** The steps of an endpoint's path, split one time for all requests of the app. */
 function patternOf(endpoint: WebhookEndpoint): readonly string[] {
   const known = PATTERNS.get(endpoint);
@@ -311,17 +296,6 @@ function patternOf(endpoint: WebhookEndpoint): readonly string[] {
   return steps;
 }
 const PATTERNS = new WeakMap<WebhookEndpoint, readonly string[]>();
-
-/** A slash at the end of the path is ignored. */
-const stepsOf = (path: string) => path.replace(/(.)\/$/, "$1").split("/");
-
-function decoded(step: string): string | undefined {
-  try {
-    return decodeURIComponent(step);
-  } catch {
-    return undefined; // It is no path of anybody.
-  }
-}
 
 function refused(error: ActorError, headers: Record<string, string> = {}): WebhookAnswer {
   const { status, code } = ERRORS[error.code];

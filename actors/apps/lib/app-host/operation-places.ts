@@ -13,7 +13,8 @@ import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 
 /**
  * Limit of the concurrent operations of each sort: calls of agents by the app's entry, calls of agents by agents, and
- * all others. All processes of a host together stay below CLIENT_CALLS_MAX, which the host needs for other calls too.
+ * all others. Calls of agents by the 100 processes of a host are at most 12,800. So they stay below CLIENT_CALLS_MAX,
+ * which the host needs for other calls too.
  */
 export const APP_OPERATIONS_MAX = 64;
 /**

@@ -237,10 +237,10 @@ export class Operations {
       request: await writeRequest(blobs, app, request),
       deadlineAt: clock.now() + APP_OPERATION_MS_MAX,
     };
-    const told = await askGateway(bus, APP_REST_SUBJECT, asked).finally(() =>
+    const answered = await askGateway(bus, APP_REST_SUBJECT, asked).finally(() =>
       dropBody(blobs, asked.request.body),
     );
-    return { type: "answer", answer: await takeAnswer(blobs, AppRestAnswer.parse(told)) };
+    return { type: "answer", answer: await takeAnswer(blobs, AppRestAnswer.parse(answered)) };
   }
 
   async #identify({ token }: OperationOf<"identify">, { app }: Asker): Promise<OperationResult> {

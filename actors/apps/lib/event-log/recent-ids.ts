@@ -116,23 +116,23 @@ export function forgetOld(
   { rows, days, now }: { rows: Rows; days: Days; now: number },
   { keptMs, idsMax }: { keptMs: number; idsMax: number },
 ): { rows: Record<string, null>; days: RecentDays; hasMore: boolean } {
-  const isOver = ({ day }: Generation, total: number, isLast: boolean) =>
+  const isDeletable = ({ day }: Generation, total: number, isLast: boolean) =>
     day < dayOf(now - keptMs) || (total > idsMax && !isLast);
-  const old = oldest({ rows, days }, isOver, GENERATIONS_FORGOTTEN_AT_ONCE);
-  const left = oldest({ rows, days: old.days }, isOver, 1);
+  const old = oldest({ rows, days }, isDeletable, GENERATIONS_FORGOTTEN_AT_ONCE);
+  const left = oldest({ rows, days: old.days }, isDeletable, 1);
   return { ...old, hasMore: left.days.length < old.days.length };
 }
 
-/** Deletes the oldest generations while `isOver` is true for them and the number of ids. */
+/** Deletes the oldest generations while `isDeletable` is true for them and the number of ids. */
 function oldest(
   { rows, days }: { rows: Rows; days: Days },
-  isOver: (generation: Generation, total: number, isLast: boolean) => boolean,
+  isDeletable: (generation: Generation, total: number, isLast: boolean) => boolean,
   atOnce: number,
 ): { rows: Record<string, null>; days: RecentDays } {
   let total = days.reduce((sum, { count }) => sum + count, 0);
   let gone = 0;
   for (const generation of days) {
-    if (gone === atOnce || !isOver(generation, total, gone === days.length - 1)) break;
+    if (gone === atOnce || !isDeletable(generation, total, gone === days.length - 1)) break;
     total -= generation.count;
     gone += 1;
   }

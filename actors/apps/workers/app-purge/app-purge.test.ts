@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { agentAlarm } from "../../../../schemas/apps/agent.ts";
 import { agentInbox } from "../../../../schemas/apps/agent-inbox.ts";
 import { app } from "../../../../schemas/apps/app.ts";
 import { AppConfig } from "../../../../schemas/apps/app-config.ts";
@@ -6,8 +7,8 @@ import { appList } from "../../../../schemas/apps/app-list.ts";
 import { agentKey, appKey } from "../../../../schemas/apps/app-names.ts";
 import { appPurge } from "../../../../schemas/apps/app-purge.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
-import { agentLogsOf } from "../../../../schemas/split-streams.ts";
-import { appLogSubject, STREAMS } from "../../../../schemas/subjects.ts";
+import { agentLogsOf, mailIn } from "../../../../schemas/split-streams.ts";
+import { addressOf, appLogSubject, STREAMS, shardOf } from "../../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../../scripts/testing/actor-world.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
@@ -34,9 +35,24 @@ describe("app-purge", function () {
   this.timeout(120_000);
   let world: World;
   let blobs: BlobStore;
+  /** Keys of the alarms that the latest purge of a test has cleared. */
+  let clearedAlarms: string[];
+  /** Whether the next `clear` of an inbox fails. */
+  let isInboxBroken = false;
+  const inbox = {
+    ...agentInboxActor,
+    handlers: {
+      ...agentInboxActor.handlers,
+      clear(...given: Parameters<typeof agentInboxActor.handlers.clear>) {
+        if (!isInboxBroken) return agentInboxActor.handlers.clear(...given);
+        isInboxBroken = false;
+        throw new Error("broken");
+      },
+    },
+  };
   beforeEach(async () => {
     const apps = [appActor, appListActor, appPortsActor, appUsageActor];
-    const agents = [agentAlarmActor, agentInboxActor, outgoingWebhookActor];
+    const agents = [agentAlarmActor, inbox, outgoingWebhookActor];
     world = await startWorld({ definitions: [...apps, ...agents], tasks: [appPurge] });
     blobs = new BlobStore(world.bus, systemClock);
     await world.host();
@@ -91,15 +107,16 @@ describe("app-purge", function () {
   ): Promise<{ send?: unknown }> {
     const { client } = world;
     let times = 0;
+    clearedAlarms = [];
     const context = {
       async call(...called: Parameters<TaskContext["call"]>) {
         const reply = await client.call(...called);
+        if (called[0].kind === agentAlarm.kind) clearedAlarms.push(called[1]);
         if (called[2] === "getDeleting") await checked(++times);
         return reply;
       },
-      async tell({ kind, key, message, input }: Envelope) {
+      async tellByCall({ kind, key, message, input }: Envelope) {
         await client.call({ kind, messages: {} }, key, message as never, input as never);
-        return true;
       },
       isSure,
     };
@@ -122,6 +139,33 @@ describe("app-purge", function () {
     await until("the name is free", isFree);
     expect(await stored()).to.deep.equal(NOTHING);
     expect(await create()).to.not.equal(first);
+  });
+
+  it("purge removes the alarm that an agent sets while its app is purged", async () => {
+    const id = await create();
+    await deleteApp();
+    // At the fourth check, the alarms that were there at the beginning have been cleared.
+    await purge(id, async (times) => {
+      if (times !== 4) return;
+      expect(clearedAlarms).to.deep.equal([]);
+      await world.client.call(agentAlarm, AGENT, "set", { at: 9_000_000_000_000, record: 500 });
+    });
+    expect(clearedAlarms).to.deep.equal([AGENT]);
+  });
+
+  it("purge leaves no mail for the next app of the name if an inbox fails", async () => {
+    await create();
+    const address = addressOf(agentInbox.kind, AGENT);
+    const subject = mailIn(0).to(shardOf(address), address);
+    const mail = world.bus.connection.subscribe(subject);
+    isInboxBroken = true;
+    await deleteApp();
+    await world.worker([worker()]);
+    await until("the name is free", isFree);
+    expect(isInboxBroken).to.equal(false);
+    expect(mail.getReceived()).to.equal(0);
+    expect(await stored()).to.deep.equal(NOTHING);
+    mail.unsubscribe();
   });
 
   it("a second task leaves the app that was created anew under its name", async () => {

@@ -87,16 +87,22 @@ class Purge {
     await this.#clear(outgoingWebhook, (of) =>
       this.#tell(envelope(outgoingWebhook, of, "clear", {})),
     );
-    await this.#clear(agentAlarm, (of) => this.#context.call(agentAlarm, of, "set", {}));
+    await this.#clearAlarms();
     const logs = agentLogsOf(bus.layout, key);
     await this.#removeAll(logs.stream, logs.beneath(key));
     await this.#removeAll(STREAMS.appLogs, appLogSubject(key));
     await this.#removeUpTo(stream, blobs, lastBlob);
     // Agents that were still open may have stored images since then.
     await this.#removeAll(stream, blobSubjects(`app.${key}.agent`).beneath);
+    // They may also have set alarms.
+    await this.#clearAlarms();
     const { accountId, app: name } = readAppKey(key);
     await this.#checkDeleting();
     await this.#tell(envelope(appUsage, accountId, "purged", { app: name }));
+  }
+
+  async #clearAlarms(): Promise<void> {
+    await this.#clear(agentAlarm, (of) => this.#context.call(agentAlarm, of, "set", {}));
   }
 
   async #clear({ kind }: Contract, clear: (key: string) => Promise<unknown>): Promise<void> {
@@ -108,10 +114,14 @@ class Purge {
     }
   }
 
-  /** Sends a message and waits until it is handled, because a late message could reach an app of the same name. */
+  /**
+   * Sends a message and waits until it is handled. Mail could reach a later app of the same name. A failed call ends
+   * only this try of the task.
+   */
   async #tell(message: ReturnType<typeof envelope>): Promise<void> {
-    if (await this.#context.tell(message)) return;
-    throw new Error(`Cannot purge ${this.#key}: ${message.kind} does not answer`);
+    await this.#context.tellByCall(message).catch((cause: unknown) => {
+      throw new Error(`Cannot purge ${this.#key}: ${message.kind} does not answer`, { cause });
+    });
   }
 
   /** Removes all messages of the subjects, including those that are stored meanwhile. */
