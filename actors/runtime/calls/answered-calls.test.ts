@@ -35,7 +35,7 @@ describe("AnsweredCalls", () => {
     expect(calls.find(id(3))).to.deep.equal({ dropped: true });
   });
 
-  it("keep() drops the oldest answers past ANSWERS_KEPT_CHARS_MAX, whoever got them", () => {
+  it("keep() drops the oldest answers past ANSWERS_KEPT_CHARS_MAX, of any client", () => {
     const calls = new AnsweredCalls();
     const half = "x".repeat(ANSWERS_KEPT_CHARS_MAX / 2 - 100);
     calls.keep(id(1), { reply: half });

@@ -50,7 +50,7 @@ describe("BlobStore", function () {
     });
   }
 
-  it("put() repeats the write of a chunk until it is surely stored, whoever has one in process", async () => {
+  it("put() repeats the write of a chunk until it is surely stored, also while another write is in process", async () => {
     const name = newName();
     const content = patternAt(0, 2 * BLOB_CHUNK_BYTES);
     const isChunk = (subject: string) =>
