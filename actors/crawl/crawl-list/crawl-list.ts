@@ -143,8 +143,8 @@ type Row = DeepReadonly<CrawlListRow>;
 
 const entryOf = ({ number, bytes, requestBytes, hostsMax, ...entry }: Row) => entry;
 
-const withoutRow = (rows: ReadonlyMap<string, Row>, id: string): Row[] =>
-  [...rows.values()].filter((row) => row.id !== id);
+const withoutRow = (rows: ReadonlyMap<string, Row>, id: string) =>
+  rows.values().filter((row) => row.id !== id);
 
 /** Returns the bytes of all rows. A host of an earlier version drops the sum, but not the rows. */
 function storedBytes({ bytes }: State, rows: ReadonlyMap<string, Row>): number {

@@ -17,8 +17,9 @@ export const computeHostsMax = (older: number) =>
 
 /** Returns the rows of the running crawls whose number of hosts has changed, and the messages that say so. */
 export function shareHosts(all: Iterable<Row>): { rows: Record<string, Row>; send: Envelope[] } {
-  const running = [...all].filter(({ status }) => status === "running");
-  const changed = running
+  const changed = Iterator.from(all)
+    .filter(({ status }) => status === "running")
+    .toArray()
     .sort((one, other) => one.number - other.number)
     .map((row, older) => ({ row, hostsMax: computeHostsMax(older) }))
     .filter(({ row, hostsMax }) => (row.hostsMax ?? CRAWL_HOSTS_MAX) !== hostsMax);

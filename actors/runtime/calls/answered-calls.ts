@@ -8,8 +8,8 @@ import { EFFECTLESS_CLIENTS_MAX } from "../../../schemas/limits.ts";
 import type { Answer } from "../shards/incoming.ts";
 
 /**
- * Limits the characters of the answers that one key keeps. Past the limit, the oldest answers are dropped, and copies
- * of their calls run.
+ * Limits the characters of the answers that one key keeps. Past the limit, the oldest answers are dropped. A copy of a
+ * call without its answer is handled again.
  */
 export const ANSWERS_KEPT_CHARS_MAX = 8 * 1024;
 /** The memory of a kept answer besides its text, in characters. */

@@ -23,8 +23,8 @@ interface FullQueue {
   shards: Set<Shard>;
 }
 
-/** The refused tasks of full queues that a round has tried. */
-export type Round = Map<unknown, number>;
+/** The full queues of which a round tries tasks, and how many of each. */
+export type Round = Map<FullQueue, number>;
 
 interface FullQueuesParts {
   clock: Clock;
@@ -83,8 +83,8 @@ export class FullQueues {
 
   /** Called at the end of a round. A queue that has refused nothing gets more tasks at once. */
   endRound(round: Round): void {
-    for (const full of this.#queues.values()) {
-      if (full.isPaused || !round.has(full)) continue;
+    for (const full of round.keys()) {
+      if (full.isPaused) continue;
       full.tries *= 2;
       this.#resume(full);
     }

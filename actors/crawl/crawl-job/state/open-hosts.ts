@@ -32,10 +32,8 @@ export function openHost(draft: JobDraft, host: string): boolean {
 
 /** Closes a host at which nothing waits any more. */
 export function closeHost(draft: JobDraft, host: string): void {
-  const { open } = hostState(draft, host);
+  freePlace(draft, host);
   draft.write(hostRow(host), null);
-  const line = lineOf(draft);
-  if (open) draft.state.hosts = { ...line, open: line.open - 1 };
 }
 
 /** Gives the place of a paused host to the next one in the line. The host needs a place again when it continues. */
