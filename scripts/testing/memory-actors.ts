@@ -167,7 +167,7 @@ export function memoryActors({
     const release = await lane.enter();
     const deadline = AbortSignal.timeout(deadlineMs);
     const ending = AbortSignal.any([signal, deadline]);
-    const context = contextOf(key, ending, now() + deadlineMs);
+    const context = contextOf(key, ending);
     try {
       const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));
       const outcome = await tryTask(crew, message, parsed, context);
@@ -188,13 +188,13 @@ export function memoryActors({
     assert(crew && schema, `MemoryActors has no worker for ${kind}`);
     const release = await laneOf(`${kind}.${lane}`, crew.slots[lane] ?? 0).enter();
     const { signal } = new AbortController();
-    const context = contextOf(key, signal, Number.POSITIVE_INFINITY);
+    const context = contextOf(key, signal);
     const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));
     const outcome = await tryTask(crew, message, parsed, context).finally(release);
     deliver(typeof outcome.send === "function" ? outcome.send() : (outcome.send ?? []));
   }
 
-  function contextOf(key: string, signal: AbortSignal, deadlineAt: number): TaskContext {
+  function contextOf(key: string, signal: AbortSignal): TaskContext {
     return {
       id: randomUUID(),
       key,
@@ -204,7 +204,6 @@ export function memoryActors({
       setWaiting: () => {},
       setAnswering: () => {},
       attempt: 1,
-      deadlineAt,
       send: async (envelopes) => deliver(envelopes),
       async tell(envelope) {
         deliver([envelope]);

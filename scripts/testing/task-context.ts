@@ -12,7 +12,6 @@ export function taskContext(known: Partial<TaskContext> = {}): TaskContext {
     setWaiting: () => {},
     setAnswering: () => {},
     attempt: 1,
-    deadlineAt: Number.POSITIVE_INFINITY,
     send: async () => {},
     tell: async () => true,
     tellByCall: async () => {},

@@ -41,8 +41,6 @@ export interface TaskContext {
   setAnswering(): void;
   /** 1 at the first try. */
   attempt: number;
-  /** Epoch ms after which nobody waits for the result. */
-  deadlineAt: number;
   /**
    * Sends messages before the task ends. Resolves when they are durable. If it rejects, let the error end the task,
    * so that the task is retried. If a later attempt sends the same messages, or messages under the same `id` (of

@@ -260,7 +260,6 @@ export class WorkerHost {
     // The caller may have left while it sent its input. A handler that listens for `abort` only later would wait for
     // ever.
     signal.throwIfAborted();
-    const deadlineAt = task.deadlineAt ?? Number.POSITIVE_INFINITY;
     const work = handler(parsed.data, {
       id: task.id,
       key: task.key,
@@ -270,7 +269,6 @@ export class WorkerHost {
       attempt,
       setWaiting: run.setWaiting,
       setAnswering: run.setAnswering,
-      deadlineAt,
       send: async (envelopes, { id } = {}) => {
         signal.throwIfAborted();
         await sends.send(envelopes, id);

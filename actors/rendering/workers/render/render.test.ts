@@ -33,8 +33,7 @@ describe("renderWorker", function () {
       deadlineAt: systemClock.now() + 50_000,
     };
     const { signal } = new AbortController();
-    const run = (attempt: number) =>
-      handlers.pdf(input, taskContext({ signal, attempt, deadlineAt: input.deadlineAt }));
+    const run = (attempt: number) => handlers.pdf(input, taskContext({ signal, attempt }));
     const again = await Promise.resolve(run(TASK_TRIES_MAX - 1)).catch((error: unknown) => error);
     expect(again).to.be.instanceOf(BrowserDiedError);
     const refused = await refusalOf(Promise.resolve(run(TASK_TRIES_MAX)));
@@ -77,7 +76,7 @@ describe("renderWorker", function () {
     const { handlers } = renderWorker(renderParts(pool), LIMITS);
     const deadlineAt = systemClock.now() + 50_000;
     const parameters = ScreenshotRequest.parse({ html: "x" });
-    const task = taskContext({ signal: new AbortController().signal, attempt: 1, deadlineAt });
+    const task = taskContext({ signal: new AbortController().signal, attempt: 1 });
     const { reply, send } = await handlers.screenshot(
       { account: "a".repeat(32), parameters, deadlineAt },
       task,
