@@ -12,7 +12,14 @@ export const RUN_VARIABLE = "TRUNKLINE_TEST_RUN";
  * On a busy machine this takes longer.
  */
 const END_MS_MAX = 5_000;
+/** Maximum time for the kernel to end a killed process, which takes long on a busy machine if it had much memory. */
+const KILLED_MS_MAX = 60_000;
 const LOOK_MS = 20;
+
+/** Places in the list that `statOf` returns. proc_pid_stat(5) numbers them from 3. */
+const STATE = 0;
+const PARENT = 1;
+const THREADS = 17;
 
 /**
  * Waits until all marked processes except `keep` have ended, at most `ms`. Returns the pids of those that are left.
@@ -47,7 +54,7 @@ export async function endAll(mark: string): Promise<void> {
     // Also waits until the killed processes have closed their sockets. The kernel first frees a process's memory, and
     // with it the mark, and closes the sockets later.
     return ![...killed].some(holdsSockets);
-  });
+  }, KILLED_MS_MAX);
 }
 
 /** Kills a process and returns its command line. */
@@ -90,13 +97,17 @@ function processes(): number[] {
 }
 
 function parentOf(pid: number): number {
-  return Number(statOf(pid)[1]);
+  return Number(statOf(pid)[PARENT]);
 }
 
-/** Returns false for a process that has ended, even if its parent has not reaped it yet (a zombie). */
+/**
+ * Returns false for a process that has ended, even if its parent has not reaped it yet (a zombie). A killed process
+ * already counts as a zombie when its first thread has ended, but its sockets stay open until the last one has.
+ */
 function holdsSockets(pid: number): boolean {
-  const [state = ""] = statOf(pid);
-  return state !== "" && state !== "Z" && state !== "X";
+  const { [STATE]: state = "", [THREADS]: threads } = statOf(pid);
+  if (state === "Z") return Number(threads) > 1;
+  return state !== "" && state !== "X";
 }
 
 /** Returns the fields of the process's stat file after the name, beginning with the state (proc_pid_stat(5)). */
