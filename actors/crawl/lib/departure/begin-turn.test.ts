@@ -148,6 +148,20 @@ describe("beginTurn", () => {
     expect(next.moment.startAt).to.be.at.least(world.momentAt);
   });
 
+  it("beginTurn() starts in time if the time of day is set by days between a reply and its arrival", async () => {
+    for (const setMs of [-86_400_000, 86_400_000]) {
+      const { id } = systemClock;
+      await using world = new StandIn([3], id);
+      world.setMs = setMs;
+      const next = await beginTurn(TURN, world);
+      if (next.state !== "now") throw new Error("The turn is gone");
+      const { startAt, lateAt } = next.moment;
+      expect(startAt).to.be.at.least(world.momentAt);
+      expect(lateAt).to.be.at.most(world.momentAt + TURN_LATE_MS);
+      next.release();
+    }
+  });
+
   it("beginTurn() holds no place during a long wait", async () => {
     await using world = new StandIn([0]);
     const waiting = beginTurn(TURN, world);
@@ -223,6 +237,8 @@ class StandIn implements AsyncDisposable {
   momentAt: number;
   /** Time for which the process is suspended before and after each read of the clock. */
   heldUpMs = { before: 0, after: 0 };
+  /** How far the time of day is set forward between each reply and its arrival. */
+  setMs = 0;
   readonly #wayMs: readonly number[];
   readonly #clockId: string | undefined;
   #now = 10_000;
@@ -253,7 +269,8 @@ class StandIn implements AsyncDisposable {
   readonly call = (async () => {
     this.asked.push(this.#now);
     const waitMs = Math.max(0, this.momentAt - this.#now);
-    const told = this.#clockId && { told: { at: EPOCH + this.#now, clock: this.#clockId } };
+    const at = EPOCH - this.setMs + this.#now;
+    const told = this.#clockId && { told: { at, clock: this.#clockId } };
     const ms = this.#wayMs[Math.min(this.asked.length, this.#wayMs.length) - 1] ?? 0;
     if (ms === Number.POSITIVE_INFINITY) return new Promise<never>(() => {});
     await this.clock.wait(ms);

@@ -123,6 +123,9 @@ export async function beginTurn(turn: TurnToBegin, parts: BeginParts): Promise<B
   }
 }
 
+/** The time of day has whole milliseconds. */
+const CLOCK_STEP_MS = 1;
+
 async function ask(
   { host, ...asked }: TurnToBegin,
   { call, clock }: Pick<BeginParts, "call" | "clock">,
@@ -139,9 +142,11 @@ async function ask(
   if (answer.state === "wait") return { state: "wait", until: now + answer.askAgainInMs };
   const { waitMs, atOnce, spaced = false, verdicts, told } = answer;
   // The site replied at some time between `askedAt` and `now`. If the site reads the same clock as this worker, the
-  // reply contains that time exactly.
-  const isOurs = told !== undefined && told.clock === clock.id;
-  const agoMs = isOurs ? epochNow - told.at : 0;
+  // reply contains that time exactly, unless the time of day was set meanwhile.
+  const isSame = told !== undefined && told.clock === clock.id;
+  const saidMs = isSame ? epochNow - told.at : Number.NaN;
+  const isOurs = saidMs >= -CLOCK_STEP_MS && saidMs <= now - askedAt + CLOCK_STEP_MS;
+  const agoMs = isOurs ? saidMs : 0;
   const startAt = now - agoMs + waitMs;
   const lateAt = (isOurs ? before - agoMs : askedAt) + waitMs + TURN_LATE_MS;
   return { state: "go", moment: { startAt, lateAt }, atOnce, spaced, verdicts };
