@@ -12,8 +12,11 @@ import { ScreenshotRequest } from "./http/screenshot.ts";
 /** Fields that all tasks share, in addition to the parameters of the page. */
 const taskFields = {
   account: z.string().min(1),
-  /** Milliseconds since 1970. */
-  deadlineAt: z.int(),
+  /**
+   * Milliseconds since 1970. Only workers of older versions read it: the time of day may jump while the task waits or
+   * runs, and its caller cancels it in time anyway.
+   */
+  deadlineAt: z.int().optional(),
   /** Seconds for which the same request gets the same response from the cache. If absent, the cache is not used. */
   cacheTtlS: z.number().min(0).optional(),
 };

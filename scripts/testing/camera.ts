@@ -24,9 +24,9 @@ export async function capture(
   }: CameraOptions = {},
 ) {
   const parameters = ScreenshotRequest.parse(request);
-  const deadlineAt = systemClock.now() + deadlineMs;
+  const endsAt = systemClock.monotonic() + deadlineMs;
   const given = { signal, clock: systemClock, ...limits };
-  return await takeScreenshot(pool, { account: "a", parameters, deadlineAt }, given);
+  return await takeScreenshot(pool, { account: "a", parameters, endsAt }, given);
 }
 
 export interface Seen {

@@ -56,7 +56,7 @@ export class FairScene implements AsyncDisposable {
 
   /** Prints a PDF. Resolves to the PDF's size in bytes. */
   async print(account: string, parameters = SMALL): Promise<number> {
-    const input = { account, parameters, deadlineAt: systemClock.now() + DEADLINE_MS };
+    const input = { account, parameters };
     const options = { deadlineMs: DEADLINE_MS, signal: this.leaving.signal };
     const { chunks } = await this.world.client.run(render, account, "pdf", input, options);
     let bytes = 0;

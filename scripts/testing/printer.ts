@@ -95,7 +95,7 @@ export async function startPrint(
 ): Promise<PrintedPdf> {
   const task = {
     parameters: PdfRequest.parse(request),
-    deadlineAt: clock.now() + deadlineMs,
+    endsAt: clock.monotonic() + deadlineMs,
   };
   const { sources } = task.parameters;
   return sources

@@ -23,7 +23,7 @@ describe("emulation of a page that comes from an address", function () {
 
   /** Loads the page as a request would, and returns the value of the expression in the page. */
   async function evaluate(request: z.input<typeof PdfRequest>, expression: string) {
-    const task = { action: "capture", deadlineAt: systemClock.now() + 50_000 } as const;
+    const task = { action: "capture", endsAt: systemClock.monotonic() + 50_000 } as const;
     const { signal } = new AbortController();
     await using held = await HeldPage.open(pool, task, { signal, clock: systemClock });
     using _ = await held.load(PdfRequest.parse(request));

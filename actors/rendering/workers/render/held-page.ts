@@ -37,8 +37,11 @@ export interface PageTask {
   action: Action;
   /** The account whose page it is. Its pages share the limit for lookups of names. */
   account?: string | undefined;
-  /** Epoch milliseconds. */
-  deadlineAt: number;
+  /**
+   * When the page must be done, by the clock that does not jump. Without it, only the signal ends the work: the host
+   * of the worker aborts it at the time limit of a task, and the caller cancels it at its own deadline.
+   */
+  endsAt?: number | undefined;
   /** Called when the page gets a browser. The browser time of the task counts from then on. */
   hold?: (() => void) | undefined;
   /** Called with true when the page starts to wait only for the network, and with false when it computes again. */
@@ -60,14 +63,17 @@ export class HeldPage implements AsyncDisposable {
   /** Opens a page in a new context of the pool. `signal` cancels the task. */
   static async open(
     pool: BrowserPool,
-    { action, account, deadlineAt, hold, setWaiting }: PageTask,
+    { action, account, endsAt, hold, setWaiting }: PageTask,
     { signal, clock }: { signal: AbortSignal; clock: Clock },
   ): Promise<HeldPage> {
     await using resources = new AsyncDisposableStack();
-    const error = () => refusal("deadline_exceeded", action, "the deadline has passed");
-    const ms = deadlineAt - clock.now();
-    const deadline = resources.use(new Timeout({ ms, error, clock }));
-    const given = AbortSignal.any([cancelledBy(signal, action), deadline.signal]);
+    const signals = [cancelledBy(signal, action)];
+    if (endsAt !== undefined) {
+      const error = () => refusal("deadline_exceeded", action, "the deadline has passed");
+      const ms = endsAt - clock.monotonic();
+      signals.push(resources.use(new Timeout({ ms, error, clock })).signal);
+    }
+    const given = AbortSignal.any(signals);
     const context = resources.use(await pool.newContext(given));
     if (account !== undefined) context.egress.countLookupsFor(account);
     hold?.();

@@ -71,7 +71,7 @@ export class JobTasks {
   async run({ id }: { id: string }, task: TaskContext): Promise<{ send: readonly Envelope[] }> {
     // The deadline is computed before `begin`, because the task's own time limit has started by then, and `begin` may
     // take long.
-    const deadlineAt = this.#parts.clock.now() + TASK_RUN_MS_MAX - JOB_STORING_MS;
+    const endsAt = this.#parts.clock.monotonic() + TASK_RUN_MS_MAX - JOB_STORING_MS;
     const job = { account: task.key, id };
     const ofTask = { id, task: task.id };
     const begun = await task.call(renderJobs, job.account, "begin", ofTask);
@@ -83,7 +83,7 @@ export class JobTasks {
     try {
       const signal = AbortSignal.any([task.signal, cancelled.signal]);
       const parameters = await this.#parametersOf(job, { call, requestKey }, { ...task, signal });
-      const input = { account: job.account, parameters, deadlineAt, cacheTtlS };
+      const input = { account: job.account, parameters, endsAt, cacheTtlS };
       const answered = await this.#parts.handlers[call](input as never, { ...task, signal });
       const form = answerFormOf(call, parameters);
       const result = await this.#store(job, task, { form, call, answered });

@@ -63,7 +63,7 @@ describe("files of a page", function () {
       file("index.html", "<title>x</title><script src=x.js></script>"),
       file("x.js", "document.title = 'ran'"),
     ];
-    const task = { account: "a", deadlineAt: Date.now() + 50_000, action: "read" as const };
+    const task = { account: "a", action: "read" as const };
     const limits = { output: content, signal: new AbortController().signal, clock: systemClock };
     const parameters = ContentRequest.parse({ files });
     const { status, answer } = await renderPage(pool, { ...task, parameters }, limits);

@@ -34,13 +34,13 @@ export interface PrintedPdf {
  */
 export async function printPdf(
   pool: BrowserPool,
-  { parameters: given, account, deadlineAt, hold, setWaiting }: PdfTask,
+  { parameters: given, account, endsAt, hold, setWaiting }: PdfTask,
   limits: { signal: AbortSignal; clock: Clock },
 ): Promise<PrintedPdf> {
   const parameters = onDevice(given, "print");
   await using resources = new AsyncDisposableStack();
   const held = resources.use(
-    await HeldPage.open(pool, { action: "print", account, deadlineAt, hold, setWaiting }, limits),
+    await HeldPage.open(pool, { action: "print", account, endsAt, hold, setWaiting }, limits),
   );
 
   const { stream, first, status, report } = await held.explained(async () => {

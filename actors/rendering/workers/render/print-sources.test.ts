@@ -196,7 +196,7 @@ describe("PDF of several sources", function () {
     const alone = await Promise.all(parts.map((part) => print(pool, part)));
     const bytes = alone.reduce((sum, part) => sum + part.bytes.length, 0);
     const { sources = [], ...parameters } = PdfRequest.parse({ sources: parts });
-    const task = { parameters, sources, deadlineAt: Date.now() + 50_000 };
+    const task = { parameters, sources };
     const limits = { signal: new AbortController().signal, clock: systemClock };
     expect(
       (await printSources(pool, task, { ...limits, bytesMax: bytes })).trailer().pages,
@@ -234,7 +234,7 @@ describe("PDF of several sources", function () {
     const left = new AbortController();
     const waits: boolean[] = [];
     const setWaiting = (isWaiting: boolean) => waits.push(isWaiting);
-    const task = { parameters, sources, deadlineAt: Date.now() + 50_000, setWaiting };
+    const task = { parameters, sources, setWaiting };
     const limits = { signal, clock: systemClock };
     const printed = printSources(pool, task, limits);
     const refused = refusalOf(printSources(pool, task, { ...limits, signal: left.signal }));

@@ -66,12 +66,16 @@ export async function printSources(
 async function join(printing: Printing, parts: PrintedPart[]) {
   const { task, limits } = printing;
   const { pdfOptions } = task.parameters;
-  const error = () =>
-    new ActorError("deadline_exceeded", "Cannot join the PDFs: the deadline has passed");
-  const ms = task.deadlineAt - limits.clock.now();
-  using deadline = new Timeout({ ms, error, clock: limits.clock });
+  using resources = new DisposableStack();
+  const signals = [limits.signal];
+  if (task.endsAt !== undefined) {
+    const error = () =>
+      new ActorError("deadline_exceeded", "Cannot join the PDFs: the deadline has passed");
+    const ms = task.endsAt - limits.clock.monotonic();
+    signals.push(resources.use(new Timeout({ ms, error, clock: limits.clock })).signal);
+  }
   task.setWaiting?.(true);
-  await using joiner = await PdfJoiner.open(AbortSignal.any([limits.signal, deadline.signal]));
+  await using joiner = await PdfJoiner.open(AbortSignal.any(signals));
   task.setWaiting?.(false);
   const printed: PrintedSource[] = [];
   // The parts are removed from this array, because the thread has its own copies.
@@ -99,12 +103,12 @@ async function print(
   const { sources: _, files, ...shared } = task.parameters;
   const document = file === undefined ? source : { files, document: file };
   const parameters = onDevice({ ...shared, ...document }, "print");
-  const { account, deadlineAt, setWaiting } = task;
+  const { account, endsAt, setWaiting } = task;
   // Only the first page calls `hold`, because the browser time of the task counts from there.
   const hold = index === 0 ? task.hold : undefined;
   await using held = await HeldPage.open(
     pool,
-    { action: "print", account, deadlineAt, hold, setWaiting },
+    { action: "print", account, endsAt, hold, setWaiting },
     limits,
   );
   const pdfOptions = shared.pdfOptions && { ...shared.pdfOptions, displayHeaderFooter: false };
@@ -125,12 +129,8 @@ async function print(
 
 async function overlay(printing: Printing, printed: readonly PrintedSource[]) {
   const { pool, task, limits, spent } = printing;
-  const { account, deadlineAt, setWaiting, parameters } = task;
-  const held = await HeldPage.open(
-    pool,
-    { action: "print", account, deadlineAt, setWaiting },
-    limits,
-  );
+  const { account, endsAt, setWaiting, parameters } = task;
+  const held = await HeldPage.open(pool, { action: "print", account, endsAt, setWaiting }, limits);
   await using _ = held;
   const overlays = await held.explained(() =>
     printOverlays(held, {

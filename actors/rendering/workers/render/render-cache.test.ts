@@ -100,7 +100,7 @@ describe("RenderCache", function () {
     await world.worker([renderWorker({ ...renderParts(pool), cache }, limits)]);
     const parameters = PdfRequest.parse({ url: site.page("/", "<title>t</title>") });
     const run = async (cacheTtlS: number) => {
-      const input = { account: "a", parameters, deadlineAt: systemClock.now() + 50_000, cacheTtlS };
+      const input = { account: "a", parameters, cacheTtlS };
       const options = { deadlineMs: 50_000, signal: new AbortController().signal };
       const { reply, chunks } = await world.client.run(render, "a", "pdf", input, options);
       const bytes = Buffer.concat(await Array.fromAsync(chunks));

@@ -33,7 +33,8 @@ import { pictureOutput } from "./take-screenshot.ts";
 interface TaskOf<P> {
   account: string;
   parameters: P;
-  deadlineAt: number;
+  /** For a job: when its page must be done, by the clock that does not jump. */
+  endsAt?: number | undefined;
   cacheTtlS?: number | undefined;
 }
 

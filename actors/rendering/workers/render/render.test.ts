@@ -7,7 +7,6 @@ import { openPool, renderParts } from "../../../../scripts/testing/printer.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { taskContext } from "../../../../scripts/testing/task-context.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { systemClock } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import { renderWorker } from "./render.ts";
@@ -27,11 +26,7 @@ describe("renderWorker", function () {
     });
     const { handlers, failures } = renderWorker(renderParts(pool), LIMITS);
     const accountId = "a".repeat(32);
-    const input = {
-      account: accountId,
-      parameters: PdfRequest.parse({ url }),
-      deadlineAt: systemClock.now() + 50_000,
-    };
+    const input = { account: accountId, parameters: PdfRequest.parse({ url }) };
     const { signal } = new AbortController();
     const run = (attempt: number) => handlers.pdf(input, taskContext({ signal, attempt }));
     const again = await Promise.resolve(run(TASK_TRIES_MAX - 1)).catch((error: unknown) => error);
@@ -58,7 +53,7 @@ describe("renderWorker", function () {
     };
     const { handlers } = renderWorker(renderParts(pool), LIMITS);
     const parameters = PdfRequest.parse({ url, gotoOptions: { waitUntil: "load" } });
-    const input = { account: "a", parameters, deadlineAt: systemClock.now() + 50_000 };
+    const input = { account: "a", parameters };
     await pool.start();
     const [browser] = pool.pids;
     const run = (attempt: number) => Promise.resolve(handlers.pdf(input, taskContext({ attempt })));
@@ -74,11 +69,10 @@ describe("renderWorker", function () {
   it("screenshot() replies with the picture's length, and reports the browser time to the account", async () => {
     await using pool = openPool();
     const { handlers } = renderWorker(renderParts(pool), LIMITS);
-    const deadlineAt = systemClock.now() + 50_000;
     const parameters = ScreenshotRequest.parse({ html: "x" });
     const task = taskContext({ signal: new AbortController().signal, attempt: 1 });
     const { reply, send } = await handlers.screenshot(
-      { account: "a".repeat(32), parameters, deadlineAt },
+      { account: "a".repeat(32), parameters },
       task,
     );
     expect(reply.bytes).to.be.above(100);
@@ -109,7 +103,6 @@ describe("renderWorker", function () {
     const input = {
       account: "a".repeat(32),
       parameters: PdfRequest.parse({ url: site.page("/", () => {}) }),
-      deadlineAt: systemClock.now() + 50_000,
     };
     const refused = await refusalOf(handlers.pdf(input, taskContext({ call })));
     expect(refused.code).to.equal("browser_time_exceeded");
@@ -128,7 +121,6 @@ describe("renderWorker", function () {
     await using pool = openPool();
     await using site = await WebSite.start();
     const { handlers } = renderWorker(renderParts(pool), LIMITS);
-    const deadlineAt = systemClock.now() + 50_000;
     for (const [script, expected] of [
       [`<img src="${site.page("/never", () => {})}">`, true],
       ["<script>for (;;) {}</script>", false],
@@ -143,7 +135,7 @@ describe("renderWorker", function () {
       };
       const parameters = PdfRequest.parse({ html: script });
       const task = taskContext({ setWaiting, signal: leaving.signal });
-      await refusalOf(handlers.pdf({ account: "a", parameters, deadlineAt }, task));
+      await refusalOf(handlers.pdf({ account: "a", parameters }, task));
       expect(said.at(-1), script).to.equal(expected);
     }
   });
