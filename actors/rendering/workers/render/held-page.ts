@@ -49,6 +49,8 @@ export class HeldPage implements AsyncDisposable {
   readonly context: RenderContext;
   /** Limits whose signal aborts when the task is cancelled or the page is lost. */
   readonly limits: Limits;
+  /** Aborts when the task is cancelled or its deadline passes, but not when the page is lost: for work after `leave`. */
+  readonly given: AbortSignal;
   readonly #action: Action;
   readonly #navigations: NavigationCount;
   readonly #stopWatching: () => void;
@@ -56,6 +58,7 @@ export class HeldPage implements AsyncDisposable {
   readonly #resources: AsyncDisposableStack;
   #record: PageRecord | undefined;
   #loadMs = 0;
+  #hasLeft = false;
 
   /** Opens a page in a new context of the pool. `signal` cancels the task. */
   static async open(
@@ -86,7 +89,7 @@ export class HeldPage implements AsyncDisposable {
       void watchComputing(context.session, watched, setWaiting);
     }
     return new HeldPage({
-      ...{ context, limits, action, navigations, stopWatching },
+      ...{ context, limits, given, action, navigations, stopWatching },
       resources: resources.move(),
     });
   }
@@ -95,6 +98,7 @@ export class HeldPage implements AsyncDisposable {
   constructor(parts: {
     context: RenderContext;
     limits: Limits;
+    given: AbortSignal;
     action: Action;
     navigations: NavigationCount;
     /** Stops monitoring whether the page computes. */
@@ -103,6 +107,7 @@ export class HeldPage implements AsyncDisposable {
   }) {
     this.context = parts.context;
     this.limits = parts.limits;
+    this.given = parts.given;
     this.#action = parts.action;
     this.#navigations = parts.navigations;
     this.#stopWatching = parts.stopWatching;
@@ -140,15 +145,19 @@ export class HeldPage implements AsyncDisposable {
     return { ...this.#record.report(), status: status ?? null, timings };
   }
 
-  /** Runs the work and converts its errors to errors for the caller, with the browser time. */
+  /**
+   * Runs the work and converts its errors to errors for the caller, with the browser time. After `leave`, the end of
+   * the page explains no error, because the work no longer uses the page.
+   */
   async explained<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       this.#time.stop();
-      const { signal } = this.limits;
+      const signal = this.#hasLeft ? this.given : this.limits.signal;
+      const found = this.#hasLeft ? error : this.#refusalOf(error);
       // If the signal is aborted, its reason is the cause. Other errors are only a consequence.
-      const cause = signal.aborted ? signal.reason : this.#refusalOf(error);
+      const cause = signal.aborted ? signal.reason : found;
       const { browserMs } = this;
       if (cause instanceof BrowserDiedError) {
         throw new BrowserDiedError(cause.message, { cause, browserMs });
@@ -160,6 +169,7 @@ export class HeldPage implements AsyncDisposable {
 
   /** Releases the page. The browser closes it in the background. */
   leave(): void {
+    this.#hasLeft = true;
     this.#time.stop();
     this.#stopWatching();
     this.context.release();
