@@ -19,6 +19,7 @@ import { preparePage } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { settled } from "../../lib/browser/settled.ts";
 import { RequestsInFlight } from "../../lib/browser/wait-for-quiet.ts";
+import type { Hold } from "./account-time.ts";
 import { type OpenedRequest, openFiles } from "./open-files.ts";
 import { doActions } from "./page-actions.ts";
 import { PageRecord } from "./record-page.ts";
@@ -39,8 +40,8 @@ export interface PageTask {
   account?: string | undefined;
   /** Epoch milliseconds. */
   deadlineAt: number;
-  /** Called when the page gets a browser. The browser time of the task counts from then on. */
-  hold?: (() => void) | undefined;
+  /** Called when the page gets a browser. The returned function is called when the page leaves it. */
+  hold?: Hold | undefined;
   /** Called with true when the page starts to wait only for the network, and with false when it computes again. */
   setWaiting?: ((isWaiting: boolean) => void) | undefined;
 }
@@ -54,6 +55,7 @@ export class HeldPage implements AsyncDisposable {
   readonly #action: Action;
   readonly #navigations: NavigationCount;
   readonly #stopWatching: () => void;
+  readonly #endHold: () => void;
   readonly #time: Stopwatch;
   readonly #resources: AsyncDisposableStack;
   #record: PageRecord | undefined;
@@ -73,7 +75,8 @@ export class HeldPage implements AsyncDisposable {
     const given = AbortSignal.any([cancelledBy(signal, action), deadline.signal]);
     const context = resources.use(await pool.newContext(given));
     if (account !== undefined) context.egress.countLookupsFor(account);
-    hold?.();
+    const endHold = hold?.() ?? (() => {});
+    resources.defer(endHold);
     const ended = AbortSignal.any([given, context.lost]);
     // When the task is cancelled, its deadline passes or the page is lost, the context is released immediately,
     // whatever the page is doing.
@@ -89,7 +92,7 @@ export class HeldPage implements AsyncDisposable {
       void watchComputing(context.session, watched, setWaiting);
     }
     return new HeldPage({
-      ...{ context, limits, given, action, navigations, stopWatching },
+      ...{ context, limits, given, action, navigations, stopWatching, endHold },
       resources: resources.move(),
     });
   }
@@ -103,6 +106,7 @@ export class HeldPage implements AsyncDisposable {
     navigations: NavigationCount;
     /** Stops monitoring whether the page computes. */
     stopWatching: () => void;
+    endHold: () => void;
     resources: AsyncDisposableStack;
   }) {
     this.context = parts.context;
@@ -111,6 +115,7 @@ export class HeldPage implements AsyncDisposable {
     this.#action = parts.action;
     this.#navigations = parts.navigations;
     this.#stopWatching = parts.stopWatching;
+    this.#endHold = parts.endHold;
     this.#resources = parts.resources;
     this.#time = new Stopwatch(parts.limits.clock);
   }
@@ -172,6 +177,7 @@ export class HeldPage implements AsyncDisposable {
     this.#hasLeft = true;
     this.#time.stop();
     this.#stopWatching();
+    this.#endHold();
     this.context.release();
   }
 

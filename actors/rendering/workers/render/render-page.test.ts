@@ -8,6 +8,7 @@ import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import type { ThreadCaller } from "../../lib/threads/thread-pool.ts";
+import type { Hold } from "./account-time.ts";
 import { renderPage } from "./render-page.ts";
 
 const DEADLINE_MS = 50_000;
@@ -29,12 +30,13 @@ describe("renderPage", function () {
   /** Renders a page whose output waits for `answer`, as one that waits for an AI model does. */
   function render(
     answer: (caller: ThreadCaller) => Promise<string>,
-    { signal = new AbortController().signal } = {},
+    { signal = new AbortController().signal, hold }: { signal?: AbortSignal; hold?: Hold } = {},
   ) {
     const url = site.page("/", "<p>page");
     const task = {
       ...{ account: "a", action: "read" as const, deadlineAt: clock.now() + DEADLINE_MS },
       parameters: ContentRequest.parse({ url }),
+      hold,
     };
     const output = async () => (caller: ThreadCaller) => abortable(answer(caller), caller.signal);
     return renderPage(pool, task, { output, signal, clock });
@@ -53,6 +55,22 @@ describe("renderPage", function () {
     expect([answer, questions]).to.deep.equal(["answer", 1]);
     expect(site.paths.filter((path) => path === "/")).to.have.length(1);
     expect(browserMs).to.be.above(0);
+  });
+
+  it("counts no browser time while it waits after the release of the page", async () => {
+    const steps: string[] = [];
+    const hold = () => {
+      steps.push("held");
+      return () => steps.push("left");
+    };
+    await render(
+      async () => {
+        steps.push("waits");
+        return "answer";
+      },
+      { hold },
+    );
+    expect(steps.slice(0, 3)).to.deep.equal(["held", "left", "waits"]);
   });
 
   it("reports a fault after the release of the page as it is, not as one of the page", async () => {
