@@ -59,25 +59,26 @@ export class Browser {
       chromium = await Chromium.start({ executablePath: options.executablePath, admits });
       const { transport, ended } = chromium;
       const { default: puppeteer } = await driver;
-      const browser = await within(
+      const connected = await within(
         {
           ms: limits.startMs,
           error: () => new Error(`it did not answer in ${limits.startMs} ms`),
           signal: ended,
           clock,
         },
-        () =>
-          puppeteer.connect({
+        async () => {
+          const browser = await puppeteer.connect({
             transport,
             defaultViewport: null,
             issuesEnabled: false,
             // Puppeteer needs no timeout, because every call has the timeout of its task.
             protocolTimeout: 0,
-          }),
+          });
+          const session = await browser.target().createCDPSession();
+          return { browser, session, userAgent: await browser.userAgent() };
+        },
       );
-      const session = await browser.target().createCDPSession();
-      const userAgent = await browser.userAgent();
-      return new Browser({ chromium, browser, session, userAgent, budgets, options });
+      return new Browser({ ...connected, chromium, budgets, options });
     } catch (error) {
       await chromium?.kill();
       const found = chromium?.stderr || (error instanceof Error ? error.message : String(error));
