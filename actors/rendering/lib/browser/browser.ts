@@ -267,7 +267,9 @@ export class Browser {
 
   /**
    * Checks periodically whether the browser responds and how much memory it uses. Kills a browser that does not
-   * respond or uses too much memory.
+   * respond. If it uses too much memory, kills its largest renderers, so that the other pages go on. Several pages can
+   * use too much memory together although each stays below its own limit. Kills the browser only if the renderers do
+   * not hold that memory.
    */
   async #watch(): Promise<void> {
     const { clock, limits } = this.#options;
@@ -277,7 +279,9 @@ export class Browser {
       try {
         await this.#ping();
         this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
-        if (this.#memoryBytes < limits.memoryBytesKill) continue;
+        const aboveBytes = this.#memoryBytes - limits.memoryBytesKill;
+        if (aboveBytes < 0) continue;
+        if (await this.#chromium.killLargestRenderers(aboveBytes + 1)) continue;
       } catch {
         // The browser hangs or has died meanwhile. In both cases it is killed.
       }

@@ -253,7 +253,7 @@ function idOf({ id }: BrowserContext): string {
 }
 
 const CRASHED = "it made its renderer crash";
-const TOOK_TOO_MUCH = `it takes more than ${RENDERER_MEMORY_BYTES_MAX / 1_000_000} MB of memory`;
+const TOOK_TOO_MUCH = `it takes too much memory; a page may take ${RENDERER_MEMORY_BYTES_MAX / 1_000_000} MB of memory, less while others take much`;
 
 function lost(how: string): ActorError {
   return new ActorError("browser_crashed", `Cannot render the page: ${how}`);
