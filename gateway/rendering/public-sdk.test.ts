@@ -85,6 +85,9 @@ const OFFERED: Record<string, (called: Called) => Promise<void>> = {
       custom_ai: [{ model: "openai/m", authorization: "Bearer key" }],
     };
     expect(await sdk.browserRendering.json.create(options)).to.deep.equal(LAMP);
+    const response_format = { type: "json_schema", json_schema: null };
+    const any = await sdk.browserRendering.json.create({ ...options, response_format });
+    expect(any).to.deep.equal(LAMP);
     const unanswered = { ...options, custom_ai: [{ model: "google/m" }] };
     const refused = await errorOf(sdk.browserRendering.json.create(unanswered));
     expect([refused.status, refused.errors[0]?.code]).to.deep.equal([422, 6_005]);

@@ -27,7 +27,7 @@ import type { BusActorClient, TaskRun } from "../calls/actor-client.ts";
 import { systemClock } from "../lib/clock.ts";
 import { listDeadLetters, retryDeadLetter } from "../mail/dead-letters.ts";
 import { ServiceCounts } from "../observe/service-counts.ts";
-import { CHUNKS_IN_FLIGHT } from "./task-caller.ts";
+import { CallerGone, CHUNKS_IN_FLIGHT } from "./task-caller.ts";
 import { TASK_HEARTBEAT_MS } from "./task-lease.ts";
 import { TaskTaken } from "./task-news.ts";
 import { WorkerHost } from "./worker-host.ts";
@@ -602,6 +602,28 @@ describe("WorkerHost", function () {
     await until("it is done", () => steps.length === 3);
     expect(steps).to.deep.equal(["started ", 'reply {"text":"a","attempt":1}', "end "]);
     listening.close();
+  });
+
+  it("ends the work behind an answer whose caller has left before the reply", async () => {
+    const inbox = `${world.bus.inboxes.tasks}.leaves`;
+    const listening = world.bus.answerBelow(inbox, (question) => question.respond());
+    let [given, made] = [never, 0];
+    await work({
+      async before(_, { signal }) {
+        given = signal;
+        listening.close();
+        await world.bus.connection.flush();
+      },
+      made: (bytes) => {
+        made = bytes;
+      },
+    });
+    const task = { id: "leaves", from: "x", key: "key", message: "say" };
+    const input = { text: "a", bytes: MIB };
+    const payload = JSON.stringify({ ...task, input, caller: { inbox } });
+    await world.bus.jetstream.jetstream().publish(taskSubject("echo", "fast"), payload);
+    await until("the task is over", async () => (await world.count(STREAMS.tasks)) === 0);
+    expect([given.reason instanceof CallerGone, made]).to.deep.equal([true, 0]);
   });
 
   it("hands over unfinished tasks at once when it stops, without counting a try", async () => {

@@ -295,6 +295,8 @@ export class WorkerHost {
     if (caller && schema.reply) {
       const reply = JSON.stringify(schema.reply.parse(outcome.reply));
       unheard = await caller.answer(reply, outcome.chunks).catch((error: unknown) => error);
+      // Chunks that nobody has begun to read release nothing themselves, so the signal ends the work behind them.
+      if (unheard !== undefined) this.#running.get(run)?.abort(unheard);
     }
     // The work is done, whether or not its caller received the result.
     const { send = [] } = outcome;

@@ -103,8 +103,14 @@ const SAMPLES: Sample[] = [
   ],
   [
     "jsonOptions/response_format",
-    [schema({}), format({ schema: {} })],
-    [format({}), format({ schema: {}, json_schema: {} }), json({ response_format: "json" })],
+    [
+      schema({}),
+      format({ schema: {} }),
+      format({}),
+      format({ json_schema: null }),
+      format({ json_schema: null, schema: {} }),
+    ],
+    [format({ schema: {}, json_schema: {} }), json({ response_format: "json" })],
   ],
   [
     "jsonOptions/response_format/type",
@@ -339,6 +345,13 @@ describe("CrawlRequest", () => {
     for (const [given, expected] of whole) {
       const { jsonOptions } = CrawlRequest.parse({ url: "http://x", ...schema(given) });
       expect(jsonOptions?.response_format?.json_schema).to.deep.equal(expected);
+    }
+  });
+
+  it("parse() takes a format without a schema, or with null, for any object", () => {
+    for (const given of [{}, { json_schema: null }, { schema: null }]) {
+      const { jsonOptions } = CrawlRequest.parse({ url: "http://x", ...format(given) });
+      expect(jsonOptions?.response_format?.json_schema).to.deep.equal({ type: "object" });
     }
   });
 

@@ -14,6 +14,8 @@ import { wholeJsonSchema } from "../../http/json-schema.ts";
 import { shapedLike } from "../../http/shaped-like.ts";
 import { HEADER_VALUE_CHARS_MAX } from "../../limits.ts";
 
+const ANY_OBJECT: Record<string, unknown> = { type: "object" };
+
 const JsonSchema = z
   .record(z.string(), z.unknown())
   .refine((schema) => Buffer.byteLength(JSON.stringify(schema)) <= JSON_SCHEMA_BYTES_MAX, {
@@ -26,10 +28,10 @@ const ResponseFormat = z
   .strictObject(
     {
       type: z.literal("json_schema"),
-      json_schema: JsonSchema.optional().describe(
-        'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do',
+      json_schema: JsonSchema.nullish().describe(
+        'JSON Schema of the answer; shorthand as in {"properties":{"price":"number"}} will do. Any object when absent or null',
       ),
-      schema: JsonSchema.optional().describe("Alias of json_schema"),
+      schema: JsonSchema.nullish().describe("Alias of json_schema"),
     },
     {
       error: shapedLike({
@@ -38,14 +40,18 @@ const ResponseFormat = z
       }),
     },
   )
-  .refine((format) => (format.json_schema === undefined) !== (format.schema === undefined), {
-    path: ["json_schema"],
-    error: "Expected exactly one of json_schema and schema",
-    when: ({ issues }) => issues.length === 0,
-  })
+  .refine(
+    ({ json_schema, schema }) => (json_schema ?? null) === null || (schema ?? null) === null,
+    {
+      path: ["json_schema"],
+      error: "Expected json_schema or schema, not both",
+      when: ({ issues }) => issues.length === 0,
+    },
+  )
   .transform(({ type, json_schema, schema }) => ({
     type,
-    json_schema: json_schema ?? schema ?? {},
+    // Clients of the public SDK may send null.
+    json_schema: json_schema ?? schema ?? ANY_OBJECT,
   }));
 
 const CustomModel = z.strictObject({

@@ -1,4 +1,5 @@
 /** A client of one AI model behind an OpenAI-compatible endpoint. */
+import { createHash } from "node:crypto";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import {
   APICallError,
@@ -16,9 +17,10 @@ import { AnswerTooLarge, type Fetch } from "./ai-fetch.ts";
 /** Maximum characters of a provider's error text that a reason quotes: about one sentence. */
 const JSON_QUOTED_CHARS_MAX = 200;
 /**
- * Maximum models that are stored as refusing a schema. If a model is evicted, its next use costs one more request.
+ * Maximum schemas, each with the model that refused it, that are stored. If one is evicted, its next use costs one more
+ * request.
  */
-export const SCHEMALESS_MODELS_MAX = 256;
+export const REFUSED_SCHEMAS_MAX = 256;
 
 export interface AiEndpoint {
   /** Name of the model in reasons. */
@@ -38,14 +40,17 @@ export interface AiEndpoint {
 export class AiModelClient {
   readonly #endpoint: AiEndpoint;
   readonly #model;
-  /** Models that refuse a schema, as those of many servers do. */
-  readonly #schemaless: Set<string>;
+  /**
+   * Models and the schemas that they refused. Many servers refuse all schemas, others only some. All accounts share
+   * this set, so a refused schema says nothing about another schema.
+   */
+  readonly #refused: Set<string>;
   readonly #name: string;
 
-  constructor(endpoint: AiEndpoint, schemaless: Set<string>) {
+  constructor(endpoint: AiEndpoint, refused: Set<string>) {
     const { baseUrl, model, authorization, fetch } = endpoint;
     this.#endpoint = endpoint;
-    this.#schemaless = schemaless;
+    this.#refused = refused;
     this.#name = `${baseUrl} ${model}`;
     const provider = createOpenAICompatible({
       name: "endpoint",
@@ -71,7 +76,8 @@ export class AiModelClient {
     messages: readonly ModelMessage[],
     { schema, signal }: { schema: JSONSchema7; signal: AbortSignal },
   ): Promise<string> {
-    if (this.#schemaless.has(this.#name)) return await this.#ask(messages, undefined, signal);
+    const use = `${this.#name} ${hashOf(schema)}`;
+    if (this.#refused.has(use)) return await this.#ask(messages, undefined, signal);
     try {
       return await this.#ask(messages, schema, signal);
     } catch (error) {
@@ -79,9 +85,9 @@ export class AiModelClient {
       if (!refused) throw error;
       const text = await this.#ask(messages, undefined, signal);
       // The model refused the schema, so later requests omit it. The prompt contains the schema as text anyway.
-      this.#schemaless.add(this.#name);
-      const [oldest = ""] = this.#schemaless;
-      if (this.#schemaless.size > SCHEMALESS_MODELS_MAX) this.#schemaless.delete(oldest);
+      this.#refused.add(use);
+      const [oldest = ""] = this.#refused;
+      if (this.#refused.size > REFUSED_SCHEMAS_MAX) this.#refused.delete(oldest);
       return text;
     }
   }
@@ -109,6 +115,9 @@ export class AiModelClient {
     }
   }
 }
+
+const hashOf = (schema: JSONSchema7) =>
+  createHash("sha256").update(JSON.stringify(schema)).digest("base64");
 
 function inSchema(model: ReturnType<typeof wrapLanguageModel>, schema: JSONSchema7) {
   return wrapLanguageModel({

@@ -10,7 +10,7 @@ import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import { JSON_ANSWER_BYTES_MAX } from "./ai-fetch.ts";
-import { SCHEMALESS_MODELS_MAX } from "./ai-model.ts";
+import { REFUSED_SCHEMAS_MAX } from "./ai-model.ts";
 import { JsonChecker } from "./json-checker.ts";
 import {
   JSON_PAGE_CHARS_MAX,
@@ -200,6 +200,28 @@ describe("JsonExtractor", function () {
     }
   });
 
+  it("extract() sends the schemas of other questions to a model that has refused one", async () => {
+    const extractor = new JsonExtractor({ agents, checker, clock: systemClock, providers });
+    const list = { type: "array", items: SCHEMA };
+    server.answers = [
+      (response, question) => {
+        const sent = question.body.response_format?.json_schema?.schema;
+        if ((sent as typeof list | undefined)?.type === "array") refuses(400)(response, question);
+        else says(JSON.stringify(sent === undefined ? [GOOD] : GOOD))(response, question);
+      },
+    ];
+    const schemasOf = async (schema: object) => {
+      const before = server.questions.length;
+      const outcome = await extractor.extract(PAGE, { schema: { ...schema }, customAi }, caller);
+      expect(outcome).to.have.property("kind", "extracted");
+      const questions = server.questions.slice(before);
+      return questions.map(({ body }) => body.response_format?.json_schema?.schema);
+    };
+    expect(await schemasOf(list)).to.deep.equal([list, undefined]);
+    expect(await schemasOf(SCHEMA)).to.deep.equal([SCHEMA]);
+    expect(await schemasOf(list)).to.deep.equal([undefined]);
+  });
+
   it("extract() waits the Retry-After of a busy model, unless it is too long", async () => {
     const startedAt = performance.now();
     const waited = await extract([refuses(429, { "Retry-After": "1" }), good]);
@@ -245,7 +267,7 @@ describe("JsonExtractor", function () {
     expect(inside.reason).to.contain("it did not answer in 1500 ms");
   });
 
-  it("extract() remembers the latest SCHEMALESS_MODELS_MAX servers without schema support", async () => {
+  it("extract() remembers the latest REFUSED_SCHEMAS_MAX servers without schema support", async () => {
     const plain: Answer = (response, question) =>
       (question.body.response_format?.type === "json_schema" ? refuses(400) : good)(
         response,
@@ -259,9 +281,9 @@ describe("JsonExtractor", function () {
       await extractor.extract(PAGE, { schema: SCHEMA, customAi: models }, caller);
       return server.questions.length - before;
     };
-    for (let number = 0; number < SCHEMALESS_MODELS_MAX; number++) await questionsFor(number);
+    for (let number = 0; number < REFUSED_SCHEMAS_MAX; number++) await questionsFor(number);
     expect(await questionsFor(0)).to.equal(1);
-    expect(await questionsFor(SCHEMALESS_MODELS_MAX)).to.equal(2);
+    expect(await questionsFor(REFUSED_SCHEMAS_MAX)).to.equal(2);
     expect(await questionsFor(1)).to.equal(1);
     expect(await questionsFor(0)).to.equal(2);
   });

@@ -79,7 +79,7 @@ type Attempt = { json: string } | { fault: string; retry: boolean };
 export class JsonExtractor {
   readonly #parts: JsonExtractorParts;
   readonly #tryMs: number;
-  readonly #schemaless = new Set<string>();
+  readonly #refusedSchemas = new Set<string>();
 
   constructor(parts: JsonExtractorParts) {
     this.#parts = parts;
@@ -166,7 +166,7 @@ export class JsonExtractor {
   ): Promise<Attempt> {
     // Loaded only for the first question, because the module takes 20 MB and most installations never need it.
     const { AiModelClient } = await import("./ai-model.ts");
-    const client = new AiModelClient(endpoint, this.#schemaless);
+    const client = new AiModelClient(endpoint, this.#refusedSchemas);
     const messages = messagesFor(page, question);
     const schema = JSON.stringify(question.schema);
     let fault = "";

@@ -1,6 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { openEgress, openPool, print, startPrint } from "../../../../scripts/testing/printer.ts";
 import { stopGroup } from "../../../../scripts/testing/process-children.ts";
@@ -8,7 +17,11 @@ import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { SkippingClock } from "../../../../scripts/testing/skipping-clock.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
-import { BrowserDiedError, RendererCrashedError } from "./browser-died-error.ts";
+import {
+  BrowserDiedError,
+  BrowserNotStartedError,
+  RendererCrashedError,
+} from "./browser-died-error.ts";
 import type { BrowserPool } from "./browser-pool.ts";
 
 const { signal } = new AbortController();
@@ -273,6 +286,26 @@ describe("BrowserPool", function () {
     expect(await outcomeOf(pool.newContext(signal))).to.be.instanceOf(BrowserDiedError);
   });
 
+  it("newContext() ends a browser that answers while it starts, and then no more", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "trunkline-mute-browser-"));
+    try {
+      const [executablePath, asked] = [join(folder, "browser"), join(folder, "asked")];
+      writeFileSync(executablePath, muteBrowser(asked));
+      // The browser runs as another user.
+      chmodSync(executablePath, 0o755);
+      chmodSync(folder, 0o777);
+      const clock = new SkippingClock();
+      const startMs = 60_000;
+      await using pool = openPool({ clock, executablePath, limits: { startMs } });
+      const failed = outcomeOf(pool.newContext(signal));
+      await until(() => existsSync(asked));
+      clock.skip(startMs);
+      expect(await failed).to.be.instanceOf(BrowserNotStartedError);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it("close() leaves no process and no file, whatever is going on", async () => {
     const before = profiles();
     const pool = openPool({ limits: { contextsMax: 2, contextsWarm: 1 } });
@@ -292,6 +325,25 @@ describe("BrowserPool", function () {
     await unused.close();
   });
 });
+
+/**
+ * Returns a program that answers the commands with which a driver connects to a browser. It never answers the next one,
+ * but then creates the file `asked`.
+ */
+const muteBrowser = (asked: string) => `#!/bin/bash
+browser='{"targetId":"b","type":"browser","title":"","url":"","attached":true}'
+while IFS= read -r -d '' command <&3; do
+  [[ $command =~ \\"id\\":([0-9]+) ]]
+  result='{}'
+  case $command in
+    *Target.attachToTarget*) touch '${asked}'; continue ;;
+    *Target.getBrowserContexts*) result='{"browserContextIds":[]}' ;;
+    *Target.setDiscoverTargets*)
+      printf '{"method":"Target.targetCreated","params":{"targetInfo":%s}}\\0' "$browser" >&4 ;;
+  esac
+  printf '{"id":%s,"result":%s}\\0' "\${BASH_REMATCH[1]}" "$result" >&4
+done
+`;
 
 function outcomeOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.catch((error: unknown) => error);

@@ -59,25 +59,26 @@ export class Browser {
       chromium = await Chromium.start({ executablePath: options.executablePath, admits });
       const { transport, ended } = chromium;
       const { default: puppeteer } = await driver;
-      const browser = await within(
+      const connected = await within(
         {
           ms: limits.startMs,
           error: () => new Error(`it did not answer in ${limits.startMs} ms`),
           signal: ended,
           clock,
         },
-        () =>
-          puppeteer.connect({
+        async () => {
+          const browser = await puppeteer.connect({
             transport,
             defaultViewport: null,
             issuesEnabled: false,
             // Puppeteer needs no timeout, because every call has the timeout of its task.
             protocolTimeout: 0,
-          }),
+          });
+          const session = await browser.target().createCDPSession();
+          return { browser, session, userAgent: await browser.userAgent() };
+        },
       );
-      const session = await browser.target().createCDPSession();
-      const userAgent = await browser.userAgent();
-      return new Browser({ chromium, browser, session, userAgent, budgets, options });
+      return new Browser({ ...connected, chromium, budgets, options });
     } catch (error) {
       await chromium?.kill();
       const found = chromium?.stderr || (error instanceof Error ? error.message : String(error));
@@ -266,7 +267,9 @@ export class Browser {
 
   /**
    * Checks periodically whether the browser responds and how much memory it uses. Kills a browser that does not
-   * respond or uses too much memory.
+   * respond. If it uses too much memory, kills its largest renderers, so that the other pages go on. Several pages can
+   * use too much memory together although each stays below its own limit. Kills the browser only if the renderers do
+   * not hold that memory.
    */
   async #watch(): Promise<void> {
     const { clock, limits } = this.#options;
@@ -276,7 +279,9 @@ export class Browser {
       try {
         await this.#ping();
         this.#memoryBytes = (await this.#chromium.memoryBytes()) ?? 0;
-        if (this.#memoryBytes < limits.memoryBytesKill) continue;
+        const aboveBytes = this.#memoryBytes - limits.memoryBytesKill;
+        if (aboveBytes < 0) continue;
+        if (await this.#chromium.killLargestRenderers(aboveBytes + 1)) continue;
       } catch {
         // The browser hangs or has died meanwhile. In both cases it is killed.
       }

@@ -9,7 +9,7 @@ import { Readable, Writable } from "node:stream";
 import { fileSystemBytes } from "../../../runtime/store/file-system-bytes.ts";
 import { chromiumFlags, type DrivenBrowser } from "./chromium-flags.ts";
 import { PipeTransport } from "./pipe-transport.ts";
-import { groupMemoryBytes, renderersAbove } from "./process-memory.ts";
+import { groupMemoryBytes, largestRenderers, renderersAbove } from "./process-memory.ts";
 import { createProfileFolder } from "./profile-folder.ts";
 
 /**
@@ -113,13 +113,24 @@ export class Chromium {
 
   /** Ends renderers that hold at least `bytes` of memory. Chromium reports their pages as killed. */
   async killRenderersAbove(bytes: number): Promise<void> {
-    for (const pid of await renderersAbove(this.pid, bytes)) {
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // The process has ended meanwhile.
-      }
+    for (const pid of await renderersAbove(this.pid, bytes)) killProcess(pid);
+  }
+
+  /**
+   * Ends as many renderers, the largest first, as take `bytes` of memory together. Returns false, and ends none, if all
+   * renderers together take less.
+   */
+  async killLargestRenderers(bytes: number): Promise<boolean> {
+    const chosen: number[] = [];
+    let leftBytes = bytes;
+    for (const renderer of await largestRenderers(this.pid)) {
+      if (leftBytes <= 0) break;
+      chosen.push(renderer.pid);
+      leftBytes -= renderer.bytes;
     }
+    if (leftBytes > 0) return false;
+    for (const pid of chosen) killProcess(pid);
+    return true;
   }
 
   /** Kills every process of the tree and removes the files that it stored. */
@@ -140,6 +151,14 @@ export class Chromium {
     for (const pipe of this.#process.stdio) pipe?.destroy();
     // Processes that are still ending may use a folder for a short time, so the removal is retried.
     await rm(this.#profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+  }
+}
+
+function killProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // The process has ended meanwhile.
   }
 }
 

@@ -1,8 +1,10 @@
+import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { openPool, print } from "../../../../scripts/testing/printer.ts";
 import { longestTurn } from "../../../../scripts/testing/processor-time.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
+import { WebSite } from "../../../../scripts/testing/web-site.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
 import { TASK_HEARTBEAT_MS } from "../../../runtime/workers/task-lease.ts";
 import { BrowserDiedError } from "./browser-died-error.ts";
@@ -124,11 +126,40 @@ describe("a hostile page", function () {
       const html = `<title>eats</title><script>const kept = []; ${take}</script>`;
       const refused = await refusalOf(print(pool, { html, waitForTimeout: 45_000 }));
       expect(refused.code).to.equal("browser_crashed");
-      expect(refused.message).to.contain("MB of memory");
+      expect(refused.message).to.contain("too much memory");
       expect((await beside).title).to.equal("beside");
       expect(pool.pids).to.deep.equal([browser]);
     });
   }
+
+  it("that takes too much memory only together with others is ended, and not their browser", async () => {
+    const limits = { memoryBytesKill: 900_000_000, pingMs: 200 };
+    await using pool = openPool({ limits });
+    await using site = await WebSite.start();
+    await pool.start();
+    const [browser] = pool.pids;
+    const drawn = Promise.withResolvers<ServerResponse>();
+    site.page("/last.js", (_, response) => drawn.resolve(response));
+    const url = site.page("/", `<title>beside</title><script src="/last.js"></script>`);
+    const beside = print(pool, { url, gotoOptions: { waitUntil: "load" } });
+    const response = await drawn.promise;
+    const html = "<title>large</title><script>kept = new Uint8Array(300_000_000).fill(1)</script>";
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const large = [1, 2, 3].map(() =>
+      refusalOf(print(pool, { html, waitForTimeout: 45_000 }, { signal })),
+    );
+    const first = await Promise.race(large);
+    leaving.abort();
+    expect(first.code).to.equal("browser_crashed");
+    expect(first.message).to.contain("too much memory");
+    for (const { code } of await Promise.all(large)) {
+      expect(code).to.be.oneOf(["browser_crashed", "cancelled"]);
+    }
+    response.end();
+    expect((await beside).title).to.equal("beside");
+    expect(pool.pids).to.deep.equal([browser]);
+  });
 
   it("that closes itself is lost at once", async () => {
     await using pool = openPool();

@@ -18,7 +18,10 @@ const BROWSER_CONTEXTS_MAX = 300;
 const BROWSER_AGE_MS_MAX = 30 * 60_000;
 /** Memory of the whole process tree at which a browser is replaced: five times that of a fresh one with four pages. */
 const BROWSER_MEMORY_BYTES_MAX = 1_500_000_000;
-/** Memory at which a browser is killed immediately, before the machine has no memory left. */
+/**
+ * Memory at which a browser's largest renderers are killed, or the browser itself if they do not hold the memory, before
+ * the machine has no memory left.
+ */
 const BROWSER_MEMORY_BYTES_KILL = 4_000_000_000;
 /** Timeout for the start of a browser. It usually takes 0.1 s, on a loaded machine longer. */
 const BROWSER_START_MS = 20_000;

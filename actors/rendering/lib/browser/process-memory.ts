@@ -32,6 +32,21 @@ export async function renderersAbove(group: number, bytes: number): Promise<numb
 }
 
 /**
+ * Returns the group's renderers, the largest first, with the memory that `groupMemoryBytes` counts for each. That also
+ * includes shared memory, into which a page may put its images.
+ */
+export async function largestRenderers(group: number): Promise<{ pid: number; bytes: number }[]> {
+  const pids = (await membersOf(group)) ?? [];
+  const sizes = await Promise.all(
+    pids.map(async (pid) => {
+      const isRenderer = (await read(`/proc/${pid}/cmdline`)).includes(RENDERER);
+      return isRenderer ? [{ pid: Number(pid), bytes: await memoryOf(pid) }] : [];
+    }),
+  );
+  return sizes.flat().toSorted((one, other) => other.bytes - one.bytes);
+}
+
+/**
  * Returns the ids of the processes below the process. It reads only their files, while `membersOf` reads those of all
  * processes of the machine. Undefined if the kernel does not list children.
  */

@@ -101,6 +101,19 @@ describe("RenderContext", function () {
     expect([response?.status(), introductions]).to.deep.equal([200, 0]);
   });
 
+  it("authorize() that failed is tried again by the context's next page", async () => {
+    const { credentials } = context.egress;
+    const { password } = credentials;
+    const open = () => context.openPage({ userAgent: "test" });
+    credentials.password = "wrong";
+    const failed = await (await open()).authorize().catch((error: unknown) => error);
+    expect(failed).to.be.instanceOf(Error);
+    credentials.password = password;
+    const next = await open();
+    await next.authorize();
+    expect((await next.page.goto(`${site.url}/`))?.status()).to.equal(200);
+  });
+
   it("authorizeWithDocument() lets the first document through, and all that follows it", async () => {
     site.page("/framed", `<iframe src="/"></iframe><img src="/image">`);
     await context.authorizeWithDocument();

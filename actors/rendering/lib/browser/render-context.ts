@@ -140,8 +140,7 @@ export class RenderContext implements AsyncDisposable {
    * fetch something. Otherwise the context gets the credentials by a second page, at its first request.
    */
   async authorize(): Promise<void> {
-    this.#authorized ??= authorizeContext(this.page, this.egress);
-    await this.#authorized;
+    await this.#authorizeOnce(() => authorizeContext(this.page, this.egress));
   }
 
   /**
@@ -149,8 +148,7 @@ export class RenderContext implements AsyncDisposable {
    * code may intercept requests by `session`.
    */
   async authorizeWithDocument(): Promise<void> {
-    this.#authorized ??= authorizeWithDocument(this.session, this.egress);
-    await this.#authorized;
+    await this.#authorizeOnce(() => authorizeWithDocument(this.session, this.egress));
   }
 
   /**
@@ -215,8 +213,19 @@ export class RenderContext implements AsyncDisposable {
   }
 
   async #authorizeBehind(): Promise<void> {
-    this.#authorized ??= this.#authorizeByPage();
-    await this.#authorized;
+    await this.#authorizeOnce(() => this.#authorizeByPage());
+  }
+
+  /** If the authorization fails, the next caller tries again, because a context may serve many pages one after the other. */
+  async #authorizeOnce(authorize: () => Promise<void>): Promise<void> {
+    this.#authorized ??= authorize();
+    const authorized = this.#authorized;
+    try {
+      await authorized;
+    } catch (error) {
+      if (this.#authorized === authorized) this.#authorized = undefined;
+      throw error;
+    }
   }
 
   async #authorizeByPage(): Promise<void> {
@@ -244,7 +253,7 @@ function idOf({ id }: BrowserContext): string {
 }
 
 const CRASHED = "it made its renderer crash";
-const TOOK_TOO_MUCH = `it takes more than ${RENDERER_MEMORY_BYTES_MAX / 1_000_000} MB of memory`;
+const TOOK_TOO_MUCH = `it takes too much memory; a page may take ${RENDERER_MEMORY_BYTES_MAX / 1_000_000} MB of memory, less while others take much`;
 
 function lost(how: string): ActorError {
   return new ActorError("browser_crashed", `Cannot render the page: ${how}`);

@@ -35,15 +35,18 @@ describe("client of a session's browser", function () {
   });
   afterEach(() => browser.close());
 
-  async function connect(): Promise<CdpClient> {
+  async function connect(targetId?: string): Promise<CdpClient> {
     written = [];
     cuts = [];
-    return await CdpClient.connect({
-      ...{ browser, isReadOnly: false },
-      write: (text) => void written.push(JSON.parse(text)),
-      endSession() {},
-      cutOff: (reason) => void cuts.push(reason),
-    });
+    return await CdpClient.connect(
+      {
+        ...{ browser, isReadOnly: false },
+        write: (text) => void written.push(JSON.parse(text)),
+        endSession() {},
+        cutOff: (reason) => void cuts.push(reason),
+      },
+      targetId,
+    );
   }
   function send(method: string, params: Json = {}, sessionId?: string): number {
     last += 1;
@@ -130,6 +133,32 @@ describe("client of a session's browser", function () {
     expect(cuts).to.deep.equal([]);
     attach();
     await until("it is cut off", () => cuts.length > 0);
+  });
+
+  it("is cut off when its target closes, and commands that wait are answered", async () => {
+    const page = String((await call("Target.createTarget", { url: "about:blank" })).targetId);
+    client.leave();
+    client = await connect(page);
+    await call("Target.setAutoAttach", {
+      ...{ autoAttach: true, flatten: true, waitForDebuggerOnStart: false },
+    });
+    await call("Runtime.evaluate", {
+      expression: "globalThis.kept = new Worker(URL.createObjectURL(new Blob(['1']))); 1",
+    });
+    const worker = await until("the worker is attached", () => {
+      const attached = written.find(({ method }) => method === "Target.attachedToTarget");
+      return attached && String(attached.params?.sessionId);
+    });
+    const forever = { expression: "new Promise(() => {})", awaitPromise: true };
+    const waiting = [send("Runtime.evaluate", forever), send("Runtime.evaluate", forever, worker)];
+    await call("Runtime.evaluate", { expression: "1" });
+    expect(cuts).to.deep.equal([]);
+    await browser.router.call("Target.closeTarget", { targetId: page });
+    await until("the client is cut off", () => cuts.length > 0);
+    expect(cuts).to.deep.equal(["the target has closed"]);
+    for (const id of waiting) {
+      expect(written.find((message) => message.id === id)?.error, String(id)).to.be.an("object");
+    }
   });
 
   it("a page that no page of a session may be is noticed, should the filter let it through", async () => {

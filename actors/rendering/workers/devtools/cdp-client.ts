@@ -8,6 +8,7 @@ import {
 } from "../../../../schemas/rendering/devtools-limits.ts";
 import { judge } from "./cdp-filter.ts";
 import { CDP_ERRORS, type CdpCommand, type CdpMessage, readCommand } from "./cdp-message.ts";
+import { CdpError } from "./cdp-router.ts";
 import type { SessionBrowser } from "./session-browser.ts";
 
 interface CdpClientParts {
@@ -39,12 +40,17 @@ export class CdpClient {
 
   /** Connects to the browser, or to one target. Rejects with CdpError if the target does not exist. */
   static async connect(parts: CdpClientParts, targetId?: string): Promise<CdpClient> {
-    const { router } = parts.browser;
-    const attached =
+    const command =
       targetId === undefined
-        ? await router.call("Target.attachToBrowserTarget")
-        : await router.call("Target.attachToTarget", { targetId, flatten: true });
-    return new CdpClient(parts, String(attached.sessionId));
+        ? { method: "Target.attachToBrowserTarget", params: {} }
+        : { method: "Target.attachToTarget", params: { targetId, flatten: true } };
+    return await new Promise((resolve, reject) => {
+      // The browser's next message may be that the target has closed, so the client takes messages from now on.
+      parts.browser.router.send(command, ({ error, result = {} }) => {
+        if (error) reject(new CdpError(`${command.method}: ${error.message}`));
+        else resolve(new CdpClient(parts, String(result.sessionId)));
+      });
+    });
   }
 
   /** Use `connect`. */
@@ -136,6 +142,10 @@ export class CdpClient {
   /** Takes an event of the browser. */
   #receive(message: CdpMessage): void {
     const { method, params = {}, sessionId } = message;
+    if (method === "Target.detachedFromTarget" && params.sessionId === this.#base) {
+      this.#lose();
+      return;
+    }
     if (method === "Tracing.tracingComplete") this.#noteStream(params.stream);
     if (method === "Target.attachedToTarget" && typeof params.sessionId === "string") {
       if (this.#parts.browser.hides(message)) {
@@ -156,6 +166,13 @@ export class CdpClient {
       params,
       ...of(sessionId === this.#base ? undefined : sessionId),
     });
+  }
+
+  /** The browser has ended the client's own session, and with it the sessions that the client opened over it. */
+  #lose(): void {
+    const { browser, cutOff } = this.#parts;
+    for (const sessionId of this.#attached) browser.router.rejectOf(sessionId);
+    cutOff("the target has closed");
   }
 
   #attach(sessionId: string): void {

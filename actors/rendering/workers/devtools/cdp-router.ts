@@ -11,25 +11,31 @@ interface Outgoing {
   sessionId?: string | undefined;
 }
 
+/** A command that the browser has not answered yet. */
+interface Waiting {
+  sessionId: string | undefined;
+  settle: (answer: CdpMessage) => void;
+}
+
 export class CdpRouter {
   /** Receives events of the browser that belong to no session. Only our own code handles them. */
   onEvent: (method: string, params: Json) => void = () => {};
   readonly #transport: PipeTransport;
-  readonly #waiting = new Map<number, (answer: CdpMessage) => void>();
+  readonly #waiting = new Map<number, Waiting>();
   readonly #owners = new Map<string, (message: CdpMessage) => void>();
   #last = 0;
 
   constructor(transport: PipeTransport) {
     this.#transport = transport;
     transport.onmessage = (text) => this.#receive(JSON.parse(text));
-    transport.onclose = () => this.#rejectAll();
+    transport.onclose = () => this.#reject("The browser has ended", () => true);
   }
 
-  /** Sends a command. `settle` gets its answer, or an error once the browser has ended. */
+  /** Sends a command. `settle` gets its answer, or an error once the command's session or the browser has ended. */
   send({ method, params, sessionId }: Outgoing, settle: (answer: CdpMessage) => void): void {
     this.#last = (this.#last % (2 ** 31 - 1)) + 1;
     const id = this.#last;
-    this.#waiting.set(id, settle);
+    this.#waiting.set(id, { sessionId, settle });
     this.#transport.send(JSON.stringify({ id, method, params, sessionId }));
   }
 
@@ -43,7 +49,10 @@ export class CdpRouter {
     });
   }
 
-  /** From now on, messages of this session are delivered to `owner`. */
+  /**
+   * From now on, messages of this session are delivered to `owner`. If our own code attached the session, `owner` also
+   * gets the browser's report that the session has ended.
+   */
   own(sessionId: string, owner: (message: CdpMessage) => void): void {
     this.#owners.set(sessionId, owner);
   }
@@ -54,21 +63,35 @@ export class CdpRouter {
 
   #receive(message: CdpMessage): void {
     if (message.id !== undefined) {
-      const settle = this.#waiting.get(message.id);
+      const waiting = this.#waiting.get(message.id);
       this.#waiting.delete(message.id);
-      settle?.(message);
+      waiting?.settle(message);
       return;
     }
     const { sessionId, method = "", params = {} } = message;
-    if (sessionId === undefined) this.onEvent(method, params);
-    else this.#owners.get(sessionId)?.(message);
+    const detached = method === "Target.detachedFromTarget" ? params.sessionId : undefined;
+    if (typeof detached === "string") this.rejectOf(detached);
+    if (sessionId !== undefined) {
+      this.#owners.get(sessionId)?.(message);
+      return;
+    }
+    this.onEvent(method, params);
+    if (typeof detached === "string") this.#owners.get(detached)?.(message);
   }
 
-  #rejectAll(): void {
-    const waiting = [...this.#waiting.values()];
-    this.#waiting.clear();
-    const error = { code: CDP_ERRORS.server, message: "The browser has ended" };
-    for (const settle of waiting) settle({ error });
+  /** Answers the waiting commands of a session that has ended, because the browser never answers them. */
+  rejectOf(sessionId: string): void {
+    this.#reject(
+      "The session has ended, because its target has closed or was detached",
+      (of) => of === sessionId,
+    );
+  }
+
+  #reject(message: string, isMeant: (sessionId: string | undefined) => boolean): void {
+    const error = { code: CDP_ERRORS.server, message };
+    const meant = [...this.#waiting].filter(([, { sessionId }]) => isMeant(sessionId));
+    for (const [id] of meant) this.#waiting.delete(id);
+    for (const [, { settle }] of meant) settle({ error });
   }
 }
 

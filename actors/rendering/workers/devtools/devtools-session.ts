@@ -228,12 +228,16 @@ export class DevtoolsSession {
     }
     const { bus, clock } = this.#parts;
     const { toGateway, toWorker } = linkSubjects(id);
+    let isCutOff = false;
     const parts = {
       browser,
       isReadOnly,
       write: (text: string) => this.#write(id, text),
       endSession: () => void this.end("NormalClosure"),
-      cutOff: (reason: string) => this.#connected.get(id)?.link.end(reason),
+      cutOff: (reason: string) => {
+        isCutOff = true;
+        this.#connected.get(id)?.link.end(reason);
+      },
     };
     this.#connecting += 1;
     const client = await found(CdpClient.connect(parts, targetId)).finally(() => {
@@ -241,6 +245,7 @@ export class DevtoolsSession {
     });
     if (this.#over.signal.aborted)
       throw new ActorError("not_found", "Cannot connect: the session has ended");
+    if (isCutOff) throw new ActorError("not_found", "Cannot connect: the target has closed");
     const link = new FrameLink({
       ...{ bus, clock, receiveOn: toWorker, sendTo: toGateway },
       frameBytesMax: DEVTOOLS_MESSAGE_BYTES_MAX,

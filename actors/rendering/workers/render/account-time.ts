@@ -5,11 +5,23 @@ import { BROWSER_TIME_CHECK_MS } from "../../../../schemas/rendering/limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
 
+/** Starts to count the browser time of a page. Call the returned function when the page leaves its browser. */
+export type Hold = () => () => void;
+
+/** When a page got its browser, and when it left it. */
+interface HeldTime {
+  since: number;
+  until: number | undefined;
+}
+
 export class AccountTime {
   readonly #clock: Clock;
   readonly #limitMs: number;
-  /** For each account, the times since which its pages have used a browser of this worker. */
-  readonly #heldSince = new Map<string, Set<{ since: number }>>();
+  /**
+   * For each account, the times for which pages of its running tasks have used a browser. A task reports its time when
+   * it ends, so until then the time of a page that has left its browser counts too, but grows no more.
+   */
+  readonly #held = new Map<string, Set<HeldTime>>();
 
   /** `limitMs` is each account's browser time per day; 0 means no limit. */
   constructor({ clock, limitMs }: { clock: Clock; limitMs: number }) {
@@ -20,26 +32,28 @@ export class AccountTime {
   /**
    * Runs the work with a signal. The signal aborts when the task is aborted or the account's browser time is used up.
    * If the time is already used up at the start, which is possible after a long wait, rejects with
-   * `browser_time_exceeded` without running the work. The work calls `hold` when it gets a browser; its time counts
-   * from then on.
+   * `browser_time_exceeded` without running the work. The work calls `hold` for each page that gets a browser.
    */
   async within<T>(
     accountId: string,
     task: Pick<TaskContext, "call" | "signal">,
-    work: (signal: AbortSignal, hold: () => void) => Promise<T>,
+    work: (signal: AbortSignal, hold: Hold) => Promise<T>,
   ): Promise<T> {
-    if (this.#limitMs === 0) return await work(task.signal, () => {});
+    if (this.#limitMs === 0) return await work(task.signal, () => () => {});
     await this.#check(accountId, task);
     const exceeded = new AbortController();
     const ended = new AbortController();
     const hold = () => {
-      const page = { since: this.#clock.monotonic() };
-      const held = this.#heldSince.get(accountId) ?? new Set();
-      this.#heldSince.set(accountId, held.add(page));
+      const page: HeldTime = { since: this.#clock.monotonic(), until: undefined };
+      const held = this.#held.get(accountId) ?? new Set();
+      this.#held.set(accountId, held.add(page));
       ended.signal.addEventListener("abort", () => {
         held.delete(page);
-        if (held.size === 0) this.#heldSince.delete(accountId);
+        if (held.size === 0) this.#held.delete(accountId);
       });
+      return () => {
+        page.until ??= this.#clock.monotonic();
+      };
     };
     void this.#watch(accountId, task, { exceeded, ended: ended.signal });
     try {
@@ -70,8 +84,9 @@ export class AccountTime {
 
   async #check(accountId: string, { call }: Pick<TaskContext, "call">): Promise<void> {
     const now = this.#clock.monotonic();
-    const held = this.#heldSince.get(accountId) ?? [];
-    const untoldMs = [...held].reduce((sum, { since }) => sum + Math.round(now - since), 0);
+    const held = this.#held.get(accountId) ?? [];
+    const msOf = ({ since, until = now }: HeldTime) => Math.round(until - since);
+    const untoldMs = [...held].reduce((sum, page) => sum + msOf(page), 0);
     await call(account, accountId, "admitRendering", { limitMs: this.#limitMs, untoldMs });
   }
 }

@@ -19,6 +19,7 @@ import { preparePage } from "../../lib/browser/prepare-page.ts";
 import type { RenderContext } from "../../lib/browser/render-context.ts";
 import { settled } from "../../lib/browser/settled.ts";
 import { RequestsInFlight } from "../../lib/browser/wait-for-quiet.ts";
+import type { Hold } from "./account-time.ts";
 import { type OpenedRequest, openFiles } from "./open-files.ts";
 import { doActions } from "./page-actions.ts";
 import { PageRecord } from "./record-page.ts";
@@ -42,8 +43,8 @@ export interface PageTask {
    * of the worker aborts it at the time limit of a task, and the caller cancels it at its own deadline.
    */
   endsAt?: number | undefined;
-  /** Called when the page gets a browser. The browser time of the task counts from then on. */
-  hold?: (() => void) | undefined;
+  /** Called when the page gets a browser. The returned function is called when the page leaves it. */
+  hold?: Hold | undefined;
   /** Called with true when the page starts to wait only for the network, and with false when it computes again. */
   setWaiting?: ((isWaiting: boolean) => void) | undefined;
 }
@@ -52,13 +53,17 @@ export class HeldPage implements AsyncDisposable {
   readonly context: RenderContext;
   /** Limits whose signal aborts when the task is cancelled or the page is lost. */
   readonly limits: Limits;
+  /** Aborts when the task is cancelled or its deadline passes, but not when the page is lost: for work after `leave`. */
+  readonly given: AbortSignal;
   readonly #action: Action;
   readonly #navigations: NavigationCount;
   readonly #stopWatching: () => void;
+  readonly #endHold: () => void;
   readonly #time: Stopwatch;
   readonly #resources: AsyncDisposableStack;
   #record: PageRecord | undefined;
   #loadMs = 0;
+  #hasLeft = false;
 
   /** Opens a page in a new context of the pool. `signal` cancels the task. */
   static async open(
@@ -76,7 +81,8 @@ export class HeldPage implements AsyncDisposable {
     const given = AbortSignal.any(signals);
     const context = resources.use(await pool.newContext(given));
     if (account !== undefined) context.egress.countLookupsFor(account);
-    hold?.();
+    const endHold = hold?.() ?? (() => {});
+    resources.defer(endHold);
     const ended = AbortSignal.any([given, context.lost]);
     // When the task is cancelled, its deadline passes or the page is lost, the context is released immediately,
     // whatever the page is doing.
@@ -92,7 +98,7 @@ export class HeldPage implements AsyncDisposable {
       void watchComputing(context.session, watched, setWaiting);
     }
     return new HeldPage({
-      ...{ context, limits, action, navigations, stopWatching },
+      ...{ context, limits, given, action, navigations, stopWatching, endHold },
       resources: resources.move(),
     });
   }
@@ -101,17 +107,21 @@ export class HeldPage implements AsyncDisposable {
   constructor(parts: {
     context: RenderContext;
     limits: Limits;
+    given: AbortSignal;
     action: Action;
     navigations: NavigationCount;
     /** Stops monitoring whether the page computes. */
     stopWatching: () => void;
+    endHold: () => void;
     resources: AsyncDisposableStack;
   }) {
     this.context = parts.context;
     this.limits = parts.limits;
+    this.given = parts.given;
     this.#action = parts.action;
     this.#navigations = parts.navigations;
     this.#stopWatching = parts.stopWatching;
+    this.#endHold = parts.endHold;
     this.#resources = parts.resources;
     this.#time = new Stopwatch(parts.limits.clock);
   }
@@ -146,15 +156,19 @@ export class HeldPage implements AsyncDisposable {
     return { ...this.#record.report(), status: status ?? null, timings };
   }
 
-  /** Runs the work and converts its errors to errors for the caller, with the browser time. */
+  /**
+   * Runs the work and converts its errors to errors for the caller, with the browser time. After `leave`, the end of
+   * the page explains no error, because the work no longer uses the page.
+   */
   async explained<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
       this.#time.stop();
-      const { signal } = this.limits;
+      const signal = this.#hasLeft ? this.given : this.limits.signal;
+      const found = this.#hasLeft ? error : this.#refusalOf(error);
       // If the signal is aborted, its reason is the cause. Other errors are only a consequence.
-      const cause = signal.aborted ? signal.reason : this.#refusalOf(error);
+      const cause = signal.aborted ? signal.reason : found;
       const { browserMs } = this;
       if (cause instanceof BrowserDiedError) {
         throw new BrowserDiedError(cause.message, { cause, browserMs });
@@ -166,8 +180,10 @@ export class HeldPage implements AsyncDisposable {
 
   /** Releases the page. The browser closes it in the background. */
   leave(): void {
+    this.#hasLeft = true;
     this.#time.stop();
     this.#stopWatching();
+    this.#endHold();
     this.context.release();
   }
 

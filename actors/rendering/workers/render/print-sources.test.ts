@@ -191,6 +191,32 @@ describe("PDF of several sources", function () {
     expect(refused.details.browserMs).to.be.above(300);
   });
 
+  it("holds browser time for each of its pages, and none while it joins them", async () => {
+    const parts = [{ html: "one" }, { html: "two" }];
+    const { sources = [], ...parameters } = PdfRequest.parse({
+      sources: parts,
+      pdfOptions: { displayHeaderFooter: true },
+    });
+    const held = new Set<number>();
+    let pages = 0;
+    const atWaits: number[] = [];
+    const task = {
+      ...{ parameters, sources, deadlineAt: Date.now() + 50_000 },
+      hold() {
+        const page = pages++;
+        held.add(page);
+        return () => held.delete(page);
+      },
+    };
+    const setWaiting = (isWaiting: boolean) => isWaiting && atWaits.push(held.size);
+    const limits = { signal: new AbortController().signal, clock: systemClock };
+    const printed = await printSources(pool, { ...task, setWaiting }, limits);
+    expect(printed.trailer().pages).to.equal(2);
+    // One page for each source, and one for the headers and footers.
+    expect([pages, held.size]).to.deep.equal([3, 0]);
+    expect(atWaits).to.include(0);
+  });
+
   it("has a limit for the bytes of its parts", async () => {
     const parts = [{ html: "one" }, { html: "two" }];
     const alone = await Promise.all(parts.map((part) => print(pool, part)));

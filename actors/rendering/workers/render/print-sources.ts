@@ -46,7 +46,7 @@ export async function printSources(
   const printing = { pool, task, limits, bytesMax, spent };
   const parts: PrintedPart[] = [];
   for (const [index, source] of sources.entries()) {
-    parts.push(await named(`sources/${index}`, printing, () => print(printing, index, source)));
+    parts.push(await named(`sources/${index}`, printing, () => print(printing, source)));
   }
   const { bytes, printed } = await named("joining", printing, () => join(printing, parts));
   const statuses = printed.flatMap(({ status = [] }) => status);
@@ -94,18 +94,12 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-async function print(
-  printing: Printing,
-  index: number,
-  { file, ...source }: Source,
-): Promise<PrintedPart> {
+async function print(printing: Printing, { file, ...source }: Source): Promise<PrintedPart> {
   const { pool, task, limits, spent } = printing;
   const { sources: _, files, ...shared } = task.parameters;
   const document = file === undefined ? source : { files, document: file };
   const parameters = onDevice({ ...shared, ...document }, "print");
-  const { account, endsAt, setWaiting } = task;
-  // Only the first page calls `hold`, because the browser time of the task counts from there.
-  const hold = index === 0 ? task.hold : undefined;
+  const { account, endsAt, hold, setWaiting } = task;
   await using held = await HeldPage.open(
     pool,
     { action: "print", account, endsAt, hold, setWaiting },
@@ -129,8 +123,12 @@ async function print(
 
 async function overlay(printing: Printing, printed: readonly PrintedSource[]) {
   const { pool, task, limits, spent } = printing;
-  const { account, endsAt, setWaiting, parameters } = task;
-  const held = await HeldPage.open(pool, { action: "print", account, endsAt, setWaiting }, limits);
+  const { account, endsAt, hold, setWaiting, parameters } = task;
+  const held = await HeldPage.open(
+    pool,
+    { action: "print", account, endsAt, hold, setWaiting },
+    limits,
+  );
   await using _ = held;
   const overlays = await held.explained(() =>
     printOverlays(held, {

@@ -55,8 +55,9 @@ export async function renderPage<P extends PageParameters, A>(
     return { make, status: document.status, report: held.report(document) };
   });
   held.leave();
-  // The remaining work needs no browser. It waits for AI models or another thread.
+  // The remaining work needs no browser, so the end of the browser does not abort it. It waits for AI models or another
+  // thread.
   task.setWaiting?.(true);
-  const answer = await held.explained(() => make({ account: task.account, signal: limits.signal }));
+  const answer = await held.explained(() => make({ account: task.account, signal: held.given }));
   return { answer, browserMs: held.browserMs, status, report };
 }

@@ -19,7 +19,7 @@ import {
   RendererCrashedError,
 } from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
-import { AccountTime } from "./account-time.ts";
+import { AccountTime, type Hold } from "./account-time.ts";
 import type { Action } from "./held-page.ts";
 import type { Output, PageParameters, ReadAnswer } from "./outputs/output.ts";
 import { membersOf } from "./outputs/read-text.ts";
@@ -159,7 +159,7 @@ export class RenderTasks {
   async #tried<T>(
     task: TaskContext,
     accountId: string,
-    work: (signal: AbortSignal, hold: () => void) => Promise<T>,
+    work: (signal: AbortSignal, hold: Hold) => Promise<T>,
   ): Promise<T> {
     try {
       return await this.#time.within(accountId, task, work);
