@@ -188,14 +188,8 @@ async function takeIn(
   const manifest =
     shallow.length > 0 ? await parts.manifests.read(repo.id, repo.address, signal) : repo.manifest;
   await using view = await parts.cache.open(repo, manifest, signal);
-  const packing = startGit(["pack-objects", "--all", "--stdout", "--delta-base-offset", "-q"], {
-    cwd: folder,
-    environment: { GIT_DIR: "." },
-    signal,
-  });
-  packing.stdin.end();
-  // The output must be read from the start: unread output is lost when the process ends.
-  const reader = new PktReader(packing.stdout.pipe(new PassThrough()));
+  await using packing = packAll(folder, signal);
+  const reader = new PktReader(packing.output);
   await using taken = await quarantinePack(parts.cache.files, view, reader, {
     room: repoBytes,
     repoBytes,
@@ -227,6 +221,26 @@ async function takeIn(
   const refused = faults.find((text) => text !== undefined);
   if (refused !== undefined) throw new ActorError("conflict", `Cannot import: ${refused}`);
   await parts.cache.adopt(repo.accountId, pack.sha256, taken.files).catch(() => {});
+}
+
+/** Starts to pack all refs of a repository. Disposing ends git, because a refused pack is not read to its end. */
+function packAll(folder: string, signal: AbortSignal): AsyncDisposable & { output: PassThrough } {
+  const leave = new AbortController();
+  const git = startGit(["pack-objects", "--all", "--stdout", "--delta-base-offset", "-q"], {
+    cwd: folder,
+    environment: { GIT_DIR: "." },
+    signal: AbortSignal.any([signal, leave.signal]),
+  });
+  git.stdin.end();
+  return {
+    // The output must be read from the start: unread output is lost when the process ends.
+    output: git.stdout.pipe(new PassThrough()),
+    async [Symbol.asyncDispose]() {
+      leave.abort();
+      git.stdout.destroy();
+      await git.exit;
+    },
+  };
 }
 
 async function setHead(actors: ActorClient, id: string, head: string): Promise<void> {

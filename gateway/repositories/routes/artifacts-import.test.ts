@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, readlink } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { join, normalize } from "node:path";
@@ -139,6 +139,23 @@ describe("imports", function () {
     return `${origin}/smart/${world.accountId}/origins/${name}.git`;
   }
 
+  /** Returns the address for pushes to the repository that `smartOrigin` made last. */
+  const remoteOf = (url: string) => {
+    const remote = url.replace(`${origin}/smart/`, `${world.url}/git/`);
+    return world.remote({ remote, token: smartToken.slice("Bearer ".length) });
+  };
+  /** Uploads a large file to the repository that `smartOrigin` made last. */
+  async function putFile(url: string, content: Buffer): Promise<void> {
+    const { oid, size } = named(content);
+    const path = new URL(url).pathname.replace("/smart/", "/git/");
+    const stored = await globalThis.fetch(`${world.url}${path}/info/lfs/objects/${oid}/${size}`, {
+      method: "PUT",
+      headers: { authorization: smartToken },
+      body: content,
+    });
+    expect(stored.status).to.equal(200);
+  }
+
   const start = (name: string, json: object) => world.post(`/imports/repos/${name}/import`, json);
   const ended = (name: string) =>
     until(
@@ -207,6 +224,14 @@ describe("imports", function () {
     );
     expect(await fault("sized-3", { fileBytes: 3_000, repoBytes: 100 })).to.match(/^Cannot import/);
     expect(await refsOf("sized-2")).to.deep.equal([]);
+    // Git is stopped in the middle of a pack that is refused at its beginning.
+    await work.commit(randomBytes(3_000_000).toString("base64"));
+    await work.git("push", "-q", remoteOf(url), "main");
+    expect(await fault("sized-4", { fileBytes: 5_000_000, repoBytes: 2_000_000 })).to.match(
+      /^Cannot/,
+    );
+    const folder = join(world.folder, "git", "tmp");
+    await until("no git runs in a temporary folder", async () => (await runIn(folder)) === 0);
   });
 
   it("that break off before the default branch is set import nothing, and everything at the next attempt", async () => {
@@ -390,17 +415,7 @@ describe("imports", function () {
       await work.commit(pointer, `large-${number}.bin`);
     }
     const url = await smartOrigin("large", work, "main");
-    const put = async (content: Buffer) => {
-      const { oid, size } = named(content);
-      const path = new URL(url).pathname.replace("/smart/", "/git/");
-      const stored = await globalThis.fetch(`${world.url}${path}/info/lfs/objects/${oid}/${size}`, {
-        method: "PUT",
-        headers: { authorization: smartToken },
-        body: content,
-      });
-      expect(stored.status).to.equal(200);
-    };
-    for (const content of contents) await put(content);
+    for (const content of contents) await putFile(url, content);
     await start("large", { url });
     const shown = await ended("large");
     expect(shown.status).to.equal("ready");
@@ -414,7 +429,7 @@ describe("imports", function () {
     });
     expect(objects.map(({ bytes }) => bytes)).to.deep.equal([700_000, 10]);
 
-    await put(lost);
+    await putFile(url, lost);
     await start("large-2", { url });
     expect((await ended("large-2")).status_reason).to.equal(null);
   });
@@ -574,3 +589,12 @@ describe("imports", function () {
     expect((await ended("most")).status).to.equal("failed");
   });
 });
+
+/** Counts the processes that run in a folder or below it. The system must list its processes in /proc. */
+async function runIn(folder: string): Promise<number> {
+  const names = await readdir("/proc").catch(() => []);
+  const folders = names
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => ""));
+  return (await Promise.all(folders)).filter((cwd) => cwd.startsWith(folder)).length;
+}
