@@ -18,6 +18,7 @@ import {
 } from "../../../schemas/subjects.ts";
 import { bytesInStream, type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
+import { firstTwoTokens } from "../bus/first-two-tokens.ts";
 import { persist } from "../bus/persist.ts";
 import { chunksOf } from "../lib/chunks.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -367,7 +368,8 @@ export class BlobStore {
       const found = await this.#bus.whileConnected(() => direct.getMessage(stream, query));
       return found ?? (await this.#bus.readLast(stream, subject));
     };
-    return persist(this.#clock, `read ${name}`, () => readLimits.chunks.run(read), signal);
+    const ask = () => readLimits.chunks.run(firstTwoTokens(name), read, signal);
+    return persist(this.#clock, `read ${name}`, ask, signal);
   }
 
   #subjectsOf(name: string): BlobSubjects {
