@@ -219,13 +219,13 @@ export class BlobStore {
     return stored.length === chunks;
   }
 
-  /** Returns the bytes of the stream in which the blob is or would be, and their limit; Infinity if there is none. */
-  async streamUse(name: string): Promise<{ bytes: number; bytesMax: number }> {
+  /** Returns the bytes of the stream of a blob, their limit or Infinity, and when the stream was created. */
+  async streamUse(name: string): Promise<{ bytes: number; bytesMax: number; createdAt: string }> {
     const { stream } = this.#subjectsOf(name);
     const { streams } = this.#bus.jetstream;
-    const { state, config } = await this.#ofLeader(name, () => streams.info(stream));
+    const { state, config, created } = await this.#ofLeader(name, () => streams.info(stream));
     const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
-    return { bytes: state.bytes, bytesMax };
+    return { bytes: state.bytes, bytesMax, createdAt: created };
   }
 
   /**

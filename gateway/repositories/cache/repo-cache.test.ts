@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readdir } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
@@ -125,5 +125,20 @@ describe("RepoCache", function () {
     left.abort();
     await Promise.allSettled(reads);
     await until("all fetches have ended", () => blobs.running === 0);
+  });
+
+  it("open() does not show the refs of another manifest with the same version", async () => {
+    const { repo, commit } = await pushed();
+    const { cache } = gateway.service.parts;
+    const refsIn = async (manifest: Manifest) => {
+      await using view = await cache.open(repo, manifest, signal);
+      return await readFile(join(view.cwd, "packed-refs"), "latin1");
+    };
+    const rows = new Map([[0, { "refs/heads/other": commit }]]);
+    const rival = new Manifest({ ...repo.manifest, rows });
+    expect(await refsIn(repo.manifest)).to.contain(`${commit} refs/heads/main`);
+    expect(await refsIn(rival)).to.contain(`${commit} refs/heads/other`);
+    expect(await refsIn(repo.manifest)).to.contain(`${commit} refs/heads/main`);
+    expect(await readdir(cache.files.views(repo.id, 0))).to.have.length(2);
   });
 });

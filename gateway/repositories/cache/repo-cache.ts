@@ -19,6 +19,7 @@ import {
   removeAll,
   statOf,
   versionOfUse,
+  versionOfView,
 } from "./cache-files.ts";
 import { sweepCache } from "./cache-sweep.ts";
 import type { Manifest } from "./manifest-reader.ts";
@@ -79,7 +80,7 @@ export class RepoCache {
    * disposed of.
    */
   open(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
-    return this.#open(repo, manifest, `${manifest.version}`, signal);
+    return this.#open(repo, manifest, `${manifest.version}-${manifest.digest}`, signal);
   }
 
   /**
@@ -243,7 +244,7 @@ export class RepoCache {
     if (unnamed.length === 0) return;
     const { version, generation } = manifest;
     const seen = [
-      ...(await entriesOf(this.files.views(repo.id, generation))).map(Number),
+      ...(await entriesOf(this.files.views(repo.id, generation))).map(versionOfView),
       ...(await entriesOf(this.files.uses(repo.id))).map(versionOfUse),
     ];
     // If a newer version is in use, the packs that this manifest does not name may be new.
