@@ -447,6 +447,32 @@ describe("imports", function () {
     );
   }
 
+  it("end all fetches of large files before they report that one failed", async () => {
+    const work = await world.checkout();
+    const contents = Array.from({ length: 6 }, () => randomBytes(10));
+    for (const content of contents) {
+      const { oid, size } = named(content);
+      const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${size}\n`;
+      await work.commit(pointer, `${oid}.bin`);
+    }
+    const url = await smartOrigin("failing", work, "main");
+    for (const content of contents) await putFile(url, content);
+    let [running, begun] = [0, 0];
+    const fetch: ImportFetch = async (address, options) => {
+      if (options.method === "POST") return await importing.fetch(address, options);
+      running += 1;
+      begun += 1;
+      try {
+        if (begun < 4) await once(options.signal, "abort");
+        throw new ActorError("limit_reached", "no more");
+      } finally {
+        running -= 1;
+      }
+    };
+    expect(await faultOf("failing", url, { fetch })).to.equal("limit_reached: no more");
+    expect([running, begun]).to.deep.equal([0, 4]);
+  });
+
   it("end at their timeout", async () => {
     const url = `${origin}/repo.git`;
     expect(await faultOf("late-1", url, { msMax: 30_000 })).to.equal(undefined);
