@@ -19,7 +19,7 @@ import { gone, removeAll, statOf } from "../cache/cache-files.ts";
 import { PktReader } from "../git/pkt-line.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
-import { commitPush } from "../packs/commit-push.ts";
+import { commitPush, reasonOf } from "../packs/commit-push.ts";
 import { inspectPack } from "../packs/inspect-pack.ts";
 import { quarantinePack } from "../packs/quarantine.ts";
 import { startGit } from "../process/git-process.ts";
@@ -218,7 +218,7 @@ async function takeIn(
     bytesMax: repoBytes,
     treeDepth,
   });
-  const refused = faults.find((text) => text !== undefined);
+  const refused = reasonOf(faults);
   if (refused !== undefined) throw new ActorError("conflict", `Cannot import: ${refused}`);
   await parts.cache.adopt(repo.accountId, pack.sha256, taken.files).catch(() => {});
 }
