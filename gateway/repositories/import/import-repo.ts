@@ -72,8 +72,9 @@ export async function importRepo(
     tell({ step: "checking", percent: null });
     const refs = await listRefs(origin.git);
     const shallow = await shallowOf(folder);
-    // The shallow commits are reported before any ref reaches them, so that readers know where the history ends.
-    if (shallow.length > 0) {
+    // The shallow commits are reported before any ref reaches them, so that readers know where the history ends. An
+    // empty list replaces the commits of an earlier run, after which the origin has changed.
+    if (depth !== null || shallow.length > 0) {
       await parts.actors.call(repoContract, id, "importShallow", { commits: shallow });
     }
     // The default branch is also set before the first object is added, because a repeated task ends early if the
@@ -83,7 +84,7 @@ export async function importRepo(
     // Large files are also imported before the refs, because a repeated task ends early if the repository has refs.
     const large = { folder, tips: [...refs.values()], url: origin.url };
     const lacking = await importLfs(parts, repo, large, signal, tell);
-    await takeIn(parts, repo, { folder, refs, shallow, signal });
+    await takeIn(parts, repo, { folder, refs, signal });
     return lacking;
   } catch (error) {
     // If the timeout has passed, its error replaces the error of the step that it interrupted.
@@ -171,22 +172,12 @@ async function shallowOf(folder: string): Promise<string[]> {
 async function takeIn(
   parts: ImportParts,
   repo: OpenedRepo,
-  {
-    folder,
-    refs,
-    shallow,
-    signal,
-  }: {
-    folder: string;
-    refs: Map<string, string>;
-    shallow: readonly string[];
-    signal: AbortSignal;
-  },
+  { folder, refs, signal }: { folder: string; refs: Map<string, string>; signal: AbortSignal },
 ): Promise<void> {
   const { sizes } = parts;
   const { repoBytes } = sizes;
-  const manifest =
-    shallow.length > 0 ? await parts.manifests.read(repo.id, repo.address, signal) : repo.manifest;
+  // The shallow commits may have changed since the manifest was read.
+  const manifest = await parts.manifests.read(repo.id, repo.address, signal);
   await using view = await parts.cache.open(repo, manifest, signal);
   await using packing = packAll(folder, signal);
   const reader = new PktReader(packing.output);

@@ -234,9 +234,13 @@ describe("imports", function () {
     await until("no git runs in a temporary folder", async () => (await runIn(folder)) === 0);
   });
 
-  it("that break off before the default branch is set import nothing, and everything at the next attempt", async () => {
-    const address = { accountId: world.accountId, namespace: "imports", name: "cut-off" };
-    const { id } = await world.opened.repositories.create(address);
+  /** Returns a function that runs an import. If `isCut`, the import breaks off before the default branch is set. */
+  async function attempts(
+    address: { accountId: string; namespace: string; name: string },
+    { url, depth = null }: { url: string; depth?: number | null },
+    status: "ready" | "importing" = "ready",
+  ) {
+    const { id } = await world.opened.repositories.make(address, {}, { source: null, status });
     const { actors, ...parts } = importing;
     const cut: ActorClient = {
       run: actors.run.bind(actors),
@@ -246,20 +250,44 @@ describe("imports", function () {
           ? Promise.reject(new Error("cut off"))
           : actors.call(contract, key, message, ...rest),
     };
-    const asked = { id, address, url: `${origin}/repo.git`, branch: null, depth: null };
-    const run = (by: ActorClient) =>
-      importRepo(
-        { ...parts, actors: by },
-        { ...asked, readOnly: false },
-        new AbortController().signal,
-        () => {},
-      );
-    expect(await run(cut).catch((error: Error) => error.message)).to.equal("cut off");
+    const asked = { id, address, url, branch: null, depth, readOnly: false };
+    const { signal } = new AbortController();
+    return async (isCut: boolean) => {
+      const run = importRepo({ ...parts, actors: isCut ? cut : actors }, asked, signal, () => {});
+      await run.catch((error: Error) => {
+        if (!isCut || error.message !== "cut off") throw error;
+      });
+    };
+  }
+
+  it("that break off before the default branch is set import nothing, and everything at the next attempt", async () => {
+    const address = { accountId: world.accountId, namespace: "imports", name: "cut-off" };
+    const run = await attempts(address, { url: `${origin}/repo.git` });
+    await run(true);
     expect(await refsOf("cut-off")).to.deep.equal([]);
-    await run(actors);
+    await run(false);
     expect(await refsOf("cut-off")).to.have.length(3);
     const { result } = await world.ask("/imports/repos/cut-off");
     expect(result.default_branch).to.equal("trunk");
+  });
+
+  it("that break off keep no boundary of a history that the origin has replaced since", async () => {
+    const work = await world.checkout();
+    for (let i = 0; i < 3; i++) await work.commit(`${i}`);
+    const url = await smartOrigin("replaced", work, "main");
+    const address = { accountId: world.accountId, namespace: "imports", name: "replaced" };
+    const run = await attempts(address, { url, depth: 2 }, "importing");
+    await run(true);
+    const { id } = (await world.ask("/imports/repos/replaced")).result;
+    const { signal } = new AbortController();
+    const manifest = () => world.git.parts.manifests.read(id, address, signal);
+    expect((await manifest()).shallow).to.have.length(1);
+    await work.git("checkout", "-q", "--orphan", "single");
+    await work.git("commit", "-q", "-m", "single");
+    await work.git("push", "-qf", remoteOf(url), "single:main");
+    await run(false);
+    const { shallow, refs } = await manifest();
+    expect([shallow, [...refs.keys()]]).to.deep.equal([[], ["refs/heads/main"]]);
   });
 
   it("import a single named branch, and may be read-only afterwards", async () => {
