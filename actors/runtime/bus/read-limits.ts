@@ -3,6 +3,7 @@
  * more than 64 MB to send (`max_pending`). The lease of a host is renewed on the same connection.
  */
 import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
+import { FairSemaphore } from "../lib/fair-semaphore.ts";
 import { Semaphore } from "../lib/semaphore.ts";
 
 /** An answer of `readDirect` has up to 1.5 MB, so the logs of agents take 12 MB at most. */
@@ -23,8 +24,11 @@ export class ReadLimits {
   readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
   /** Limits how many logs of agents are taken over at the same time. */
   readonly logs = new Semaphore(LOGS_AT_ONCE);
-  /** Limits how many messages of blobs are read at the same time. */
-  readonly chunks = new Semaphore(CHUNKS_AT_ONCE);
+  /**
+   * Limits how many messages of blobs are read at the same time. Owners, which the first two tokens of a blob's name
+   * identify, take turns: an account may read many large packs.
+   */
+  readonly chunks = new FairSemaphore({ places: CHUNKS_AT_ONCE });
   /**
    * Limits how many actors read their value or a few rows at the same time. More loads slow each other down, and delay
    * the renewal of the host's lease.

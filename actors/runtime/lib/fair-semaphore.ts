@@ -20,6 +20,8 @@ interface OwnersWork {
   waiting: Set<() => void>;
 }
 
+const NEVER = new AbortController().signal;
+
 export class FairSemaphore {
   readonly #reserved: number;
   #free: number;
@@ -67,6 +69,16 @@ export class FairSemaphore {
       work.waiting.add(enter);
       this.#startNext();
     });
+  }
+
+  /** Runs the work as soon as the owner has a place. Rejects with the error of the work, or the signal's reason. */
+  async run<T>(owner: string, work: () => Promise<T>, signal = NEVER): Promise<T> {
+    const leave = await this.take(owner, signal);
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
   }
 
   #giveBack(owner: string, work: OwnersWork): void {

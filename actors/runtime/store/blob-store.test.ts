@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
@@ -335,6 +336,29 @@ describe("BlobStore", function () {
     const put = blobs.put(newName(), patternAt(0, 4 * MB), { signal });
     expect(await put.catch((error) => error)).to.equal(reason);
     for await (const _ of blobs.get(name)) break;
+  });
+
+  it("get() is served in turns: many reads of one owner do not delay a read of another", async () => {
+    const [many, few] = [newName(), `crawl.other.${++count}`];
+    for (const name of [many, few]) await blobs.put(name, patternAt(0, 10));
+    const { chunks } = world.bus.readLimits;
+    const { signal } = new AbortController();
+    const holding = Array.from({ length: chunks.free }, () => chunks.take("holder", signal));
+    const [first, ...others] = await Promise.all(holding);
+    const ended: string[] = [];
+    const read = async (name: string) => {
+      await readAll(blobs, name);
+      ended.push(name);
+    };
+    const reads = Array.from({ length: 50 }, () => read(many));
+    await turn();
+    const other = read(few);
+    await turn();
+    first?.();
+    await other;
+    expect(ended.length).to.be.below(10);
+    for (const leave of others) leave();
+    await Promise.all(reads);
   });
 
   const streamBytes = async () =>

@@ -18,6 +18,7 @@ import {
 } from "../../../schemas/subjects.ts";
 import { bytesInStream, type Write, WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
+import { firstTwoTokens } from "../bus/first-two-tokens.ts";
 import { persist } from "../bus/persist.ts";
 import { chunksOf } from "../lib/chunks.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -218,13 +219,13 @@ export class BlobStore {
     return stored.length === chunks;
   }
 
-  /** Returns the bytes of the stream in which the blob is or would be, and their limit; Infinity if there is none. */
-  async streamUse(name: string): Promise<{ bytes: number; bytesMax: number }> {
+  /** Returns the bytes of the stream of a blob, their limit or Infinity, and when the stream was created. */
+  async streamUse(name: string): Promise<{ bytes: number; bytesMax: number; createdAt: string }> {
     const { stream } = this.#subjectsOf(name);
     const { streams } = this.#bus.jetstream;
-    const { state, config } = await this.#ofLeader(name, () => streams.info(stream));
+    const { state, config, created } = await this.#ofLeader(name, () => streams.info(stream));
     const bytesMax = config.max_bytes > 0 ? config.max_bytes : Number.POSITIVE_INFINITY;
-    return { bytes: state.bytes, bytesMax };
+    return { bytes: state.bytes, bytesMax, createdAt: created };
   }
 
   /**
@@ -367,7 +368,8 @@ export class BlobStore {
       const found = await this.#bus.whileConnected(() => direct.getMessage(stream, query));
       return found ?? (await this.#bus.readLast(stream, subject));
     };
-    return persist(this.#clock, `read ${name}`, () => readLimits.chunks.run(read), signal);
+    const ask = () => readLimits.chunks.run(firstTwoTokens(name), read, signal);
+    return persist(this.#clock, `read ${name}`, ask, signal);
   }
 
   #subjectsOf(name: string): BlobSubjects {

@@ -25,17 +25,19 @@ export class CacheFiles {
   }
 
   /**
-   * Empties the cache if it was written before the last boot. The cache does not flush its files to disk, so after a
-   * power failure they may be empty.
+   * Empties the cache if it was written before the last boot, or from another store of packs. The cache does not flush
+   * its files to disk, so after a power failure they may be empty. A store that was restored from a backup lacks later
+   * changes, and the same versions of its repositories may get other content.
    */
-  async discardOfEarlierBoot(): Promise<void> {
-    // On systems without a boot id the cache is kept.
-    const boot = await readFile(BOOT_ID, "latin1").catch(() => undefined);
+  async discardUntrusted(storeCreatedAt: string): Promise<void> {
+    // Systems without a boot id keep the cache when they boot.
+    const boot = await readFile(BOOT_ID, "latin1").catch(() => "");
+    const mark = `${boot.trim()} ${storeCreatedAt}\n`;
     const path = join(this.root, "boot");
-    if (boot === undefined || (await readFile(path, "latin1").catch(() => "")) === boot) return;
+    if ((await readFile(path, "latin1").catch(() => "")) === mark) return;
     await mkdir(this.root, { recursive: true });
     for (const name of await entriesOf(this.root)) await removeAll(join(this.root, name));
-    await writeFile(path, boot);
+    await writeFile(path, mark);
   }
 
   async prepare(): Promise<void> {
@@ -123,6 +125,9 @@ export async function dropPacksIndex(packs: string): Promise<boolean> {
     throw error;
   }
 }
+
+/** Returns the version of a view with refs, from the name of its folder, or NaN. */
+export const versionOfView = (name: string) => Number.parseInt(name, 10);
 
 export const versionOfUse = (name: string) => Number(name.split("-").at(-1));
 

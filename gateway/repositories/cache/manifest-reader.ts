@@ -1,4 +1,5 @@
 /** Keeps the manifests of repositories up to date: requests the changes since the last request, and merges them. */
+import { createHash } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { REF_ROWS } from "../../../schemas/repositories/limits.ts";
 import {
@@ -43,6 +44,7 @@ export class Manifest {
   readonly rows: ReadonlyMap<number, Refs>;
   readonly packs: ReadonlyMap<string, Pack>;
   #refs: ReadonlyMap<string, string> | undefined;
+  #digest: string | undefined;
 
   constructor(parts: ManifestParts) {
     this.version = parts.version;
@@ -63,6 +65,38 @@ export class Manifest {
     this.#refs ??= new Map([...this.rows.values()].flatMap((refs) => Object.entries(refs)));
     return this.#refs;
   }
+
+  /**
+   * Identifies the refs, the default branch and the shallow commits. A version number does not: after the bus was set
+   * back to an earlier state, it gives the same numbers to other changes.
+   */
+  get digest(): string {
+    this.#digest ??= digestOf(this);
+    return this.#digest;
+  }
+}
+
+const DIGEST_CHARS = 32;
+/** Digests of rows. Most rows stay the same object in the next version of a manifest. */
+const rowDigests = new WeakMap<Refs, string>();
+
+function digestOf({ head, shallow, rows }: Manifest): string {
+  const hash = createHash("sha256").update(`${head}\n${shallow.join(" ")}\n`);
+  for (const row of [...rows.keys()].sort((one, other) => one - other)) {
+    const refs = rows.get(row) ?? {};
+    const digest = rowDigests.get(refs) ?? digestOfRow(refs);
+    rowDigests.set(refs, digest);
+    hash.update(digest);
+  }
+  return hash.digest("hex").slice(0, DIGEST_CHARS);
+}
+
+/** Returns nothing for a row without refs, because such a row may also be absent. */
+function digestOfRow(refs: Refs): string {
+  const lines = Object.keys(refs)
+    .sort()
+    .map((name) => `${refs[name]} ${name}\n`);
+  return lines.length === 0 ? "" : createHash("sha256").update(lines.join("")).digest("hex");
 }
 
 const NOTHING: ManifestParts = {

@@ -1,5 +1,5 @@
 /** Makes a repository readable for git: fetches its packs from the bus, writes its refs to one file, reuses both. */
-import { link, mkdir, rename, rmdir, stat, unlink, utimes } from "node:fs/promises";
+import { mkdir, rename, rmdir, unlink, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
 import {
@@ -7,7 +7,6 @@ import {
   GIT_CACHE_GRACE_MS,
   GIT_NAMES_KEPT,
 } from "../../../schemas/repositories/limits.ts";
-import type { Pack } from "../../../schemas/repositories/repo.ts";
 import type { PackFiles, PackStore } from "../packs/pack-store.ts";
 import {
   CacheFiles,
@@ -16,14 +15,16 @@ import {
   gone,
   isCode,
   isGone,
-  linkedPack,
   OBJECTS_FROM_VIEW,
   removeAll,
   statOf,
   versionOfUse,
+  versionOfView,
 } from "./cache-files.ts";
 import { sweepCache } from "./cache-sweep.ts";
 import type { Manifest } from "./manifest-reader.ts";
+import { PackPool } from "./pack-pool.ts";
+import { SharedWork } from "./shared-work.ts";
 import { hasPacks, wholeView, writeView } from "./view-files.ts";
 
 /** How often a repository in use is checked for old views. */
@@ -58,10 +59,10 @@ const TRIES_MAX = 5;
 
 export class RepoCache {
   readonly files: CacheFiles;
-  readonly #packs: PackStore;
+  readonly #pool: PackPool;
   readonly #now: () => number;
-  /** Views being made by this process. */
-  readonly #making = new Map<string, Promise<void>>();
+  /** Views being made by this process, by their folder and version. */
+  readonly #making = new SharedWork<void>();
   #sweeping: Promise<void> | undefined;
   /** For each file that is not needed any more: the time when this was first found. */
   readonly #unneeded = new Map<string, number>();
@@ -70,7 +71,7 @@ export class RepoCache {
 
   constructor(folder: string, packs: PackStore, now: () => number) {
     this.files = new CacheFiles(folder);
-    this.#packs = packs;
+    this.#pool = new PackPool(this.files, packs);
     this.#now = now;
   }
 
@@ -79,7 +80,7 @@ export class RepoCache {
    * disposed of.
    */
   open(repo: ViewedRepo, manifest: Manifest, signal: AbortSignal): Promise<RepoView> {
-    return this.#open(repo, manifest, `${manifest.version}`, signal);
+    return this.#open(repo, manifest, `${manifest.version}-${manifest.digest}`, signal);
   }
 
   /**
@@ -152,14 +153,7 @@ export class RepoCache {
    * be soon.
    */
   async adopt(accountId: string, sha256: string, made: PackFiles): Promise<void> {
-    const pooled = this.files.pooled(accountId, sha256);
-    const take = () => rename(made.pack, pooled.pack);
-    await take().catch(async (error: unknown) => {
-      if (!isCode(error, "ENOENT")) throw error;
-      await mkdir(this.files.poolFolder(accountId), { recursive: true });
-      await take();
-    });
-    await rename(made.index, pooled.index);
+    await this.#pool.adopt(accountId, sha256, made);
   }
 
   /** Creates a marker of use. It is a folder, because a folder is created in one operation. */
@@ -176,21 +170,18 @@ export class RepoCache {
     const isPlain = basename(cwd) === PLAIN_VIEW;
     if (isThere && !isPlain && (await hasPacks(cwd, manifest))) return;
     const name = `${cwd} ${manifest.version}`;
-    const made =
-      this.#making.get(name) ?? this.#makeView(repo, manifest, { cwd, isThere, isPlain });
-    this.#making.set(name, made);
-    made.finally(() => this.#making.delete(name)).catch(() => {});
-    // Other callers may wait for the same work, so the work continues when one caller leaves.
-    await leaving(made, signal);
+    const found = { cwd, isThere, isPlain };
+    await this.#making.run(name, signal, (making) => this.#makeView(repo, manifest, found, making));
   }
 
   async #makeView(
     repo: ViewedRepo,
     manifest: Manifest,
     { cwd, isThere, isPlain }: { cwd: string; isThere: boolean; isPlain: boolean },
+    signal: AbortSignal,
   ): Promise<void> {
     const { generation } = manifest;
-    await this.#linkPacks(repo, manifest, this.files.objects(repo.id, generation));
+    await this.#linkPacks(repo, manifest, this.files.objects(repo.id, generation), signal);
     if (!isThere) await this.#writeView(manifest, cwd, isPlain ? new Map() : manifest.refs);
     await this.#removeOldGenerations(repo, generation);
     const lookedAt = this.#lookedForOld.get(repo.id) ?? Number.NEGATIVE_INFINITY;
@@ -215,7 +206,12 @@ export class RepoCache {
     }
   }
 
-  async #linkPacks(repo: ViewedRepo, manifest: Manifest, objects: string): Promise<void> {
+  async #linkPacks(
+    repo: ViewedRepo,
+    manifest: Manifest,
+    objects: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     const linked = new Set(await entriesOf(join(objects, "pack")));
     const missing = [...manifest.packs.values()].filter(
       ({ sha256 }) => !linked.has(`pack-${sha256}.idx`) || !linked.has(`pack-${sha256}.pack`),
@@ -225,56 +221,12 @@ export class RepoCache {
       { length: Math.min(GIT_CACHE_FETCHES, missing.length) },
       async () => {
         for (let pack = missing.pop(); pack; pack = missing.pop()) {
-          await this.#linkPack(repo, pack, objects);
+          await this.#pool.link(repo.accountId, pack, objects, signal);
         }
       },
     );
     await Promise.all(fetchers);
     await this.#unlinkUnnamed(repo, linked, manifest);
-  }
-
-  async #linkPack({ accountId }: ViewedRepo, pack: Pack, objects: string): Promise<void> {
-    const pooled = this.files.pooled(accountId, pack.sha256);
-    const linked = linkedPack(objects, pack.sha256);
-    for (let tries = 1; ; tries++) {
-      try {
-        await this.#checkPooled(pooled, pack);
-        // Links the index last, because git recognises a pack by its index.
-        await link(pooled.pack, linked.pack).catch(ignoreThere);
-        await link(pooled.index, linked.index).catch(ignoreThere);
-        return;
-      } catch (error) {
-        if (!isCode(error, "ENOENT") || tries >= TRIES_MAX) throw error;
-        await this.#fetch(accountId, pack);
-      }
-    }
-  }
-
-  /**
-   * Checks that the files of a pack are complete. Removes incomplete files and throws the error of a missing file, so
-   * that the caller fetches the pack.
-   */
-  async #checkPooled(pooled: PackFiles, { bytes, indexBytes }: Pack): Promise<void> {
-    const [pack, index] = await Promise.all([stat(pooled.pack), stat(pooled.index)]);
-    if (pack.size === bytes && index.size === indexBytes) return;
-    await Promise.all([removeAll(pooled.pack), removeAll(pooled.index)]);
-    throw gone("pack");
-  }
-
-  async #fetch(accountId: string, pack: Pack): Promise<void> {
-    const temporary = this.files.temporary("pack");
-    const files = { pack: `${temporary}.pack`, index: `${temporary}.idx` };
-    try {
-      await this.#packs.get(accountId, pack, files, AbortSignal.timeout(GIT_CACHE_GRACE_MS));
-      await this.adopt(accountId, pack.sha256, files);
-    } catch (error) {
-      await Promise.all([removeAll(files.pack), removeAll(files.index)]);
-      if (!(error instanceof ActorError) || error.code !== "not_found") throw error;
-      // A manifest names only stored packs. If a pack is missing, a compaction has replaced it meanwhile. The
-      // client's next attempt reads the new manifest.
-      const text = "Cannot read repository: it changed meanwhile; try again";
-      throw new ActorError("unavailable", text, { retryAfterS: 1 });
-    }
   }
 
   /**
@@ -292,7 +244,7 @@ export class RepoCache {
     if (unnamed.length === 0) return;
     const { version, generation } = manifest;
     const seen = [
-      ...(await entriesOf(this.files.views(repo.id, generation))).map(Number),
+      ...(await entriesOf(this.files.views(repo.id, generation))).map(versionOfView),
       ...(await entriesOf(this.files.uses(repo.id))).map(versionOfUse),
     ];
     // If a newer version is in use, the packs that this manifest does not name may be new.
@@ -380,19 +332,6 @@ async function touch(path: string, now: number): Promise<boolean> {
     if (isCode(error, "ENOENT")) return false;
     throw error;
   }
-}
-
-function leaving<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const leave = () => reject(signal.reason);
-    if (signal.aborted) leave();
-    signal.addEventListener("abort", leave, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", leave));
-  });
-}
-
-function ignoreThere(error: unknown): void {
-  if (!isCode(error, "EEXIST")) throw error;
 }
 
 function ignoreGone(error: unknown): void {

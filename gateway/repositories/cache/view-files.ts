@@ -68,7 +68,8 @@ export async function hasPacks(cwd: string, { packs }: Manifest): Promise<boolea
   });
 }
 
-function packedRefs(refs: ReadonlyMap<string, string>): string {
+/** Returns the content of git's file of refs. */
+export function packedRefs(refs: ReadonlyMap<string, string>): string {
   const names = [...refs.keys()];
   // Git expects refs in byte order, which equals the order of `sort` for ASCII names. Without the header, git sorts
   // the refs itself.

@@ -278,7 +278,7 @@ describe("resource limits of git processes", function () {
     expect(gateway.faults).to.deep.equal([]);
   });
 
-  it("a cache from before this machine's last boot is not trusted", async () => {
+  it("a cache from before this machine's last boot, or of another bus, is not trusted", async () => {
     const gateway = await world.gateway();
     const { repo, work } = await filled(gateway);
     const head = await work.git("rev-parse", "main");
@@ -299,6 +299,9 @@ describe("resource limits of git processes", function () {
     await writeFile(join(files.root, "packs", "kept"), "");
     await world.gateway({ dataDir: gateway.dataDir });
     expect(await readdir(join(files.root, "packs"))).to.include("kept");
+    // A bus that was restored from a backup has another stream of packs.
+    await files.discardUntrusted("2026-11-27T00:00:00Z");
+    expect(await readdir(files.root)).to.deep.equal(["boot"]);
     expect(later.faults).to.deep.equal([]);
   });
 

@@ -77,7 +77,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
   const packs = new PackStore(blobs, actors, held);
   const lfs = new LfsStore(blobs, packs, held);
   const cache = new RepoCache(join(dataDir, "git"), packs, now);
-  await cache.files.discardOfEarlierBoot();
+  await cache.files.discardUntrusted(await packs.createdAt());
   await cache.files.prepare();
   const slots = new ProcessSlots(options.slots);
   const unwatch = [

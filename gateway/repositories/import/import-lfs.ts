@@ -77,9 +77,11 @@ export async function importLfs(
   { retryPausesMs = IMPORT_RETRY_PAUSES_MS, ...given }: LfsImportParts,
   repo: OpenedRepo,
   { folder, tips, url }: { folder: string; tips: readonly string[]; url: string },
-  signal: AbortSignal,
+  left: AbortSignal,
   tell: (progress: ImportProgress) => void,
 ): Promise<string | null> {
+  const failed = new AbortController();
+  const signal = AbortSignal.any([left, failed.signal]);
   const fetch: ImportFetch = (address, options) => {
     const run = () => given.fetch(address, options);
     return retried(run, isServerError, { pausesMs: retryPausesMs, signal });
@@ -96,9 +98,10 @@ export async function importLfs(
   for (let from = 0; from < objects.length; from += LFS_BATCH_MAX) {
     const some = objects.slice(from, from + LFS_BATCH_MAX);
     const downloads = await askFor(parts, url, some, signal);
-    const left = some.values();
+    const waiting = some.values();
     const fetchers = Array.from({ length: IMPORT_LFS_AT_ONCE }, async () => {
-      for (const object of left) {
+      for (const object of waiting) {
+        signal.throwIfAborted();
         const download = downloads.get(object.oid);
         const isThere = download && (await fetchOne(parts, repo, object, download, signal));
         if (!isThere) missing.push(object.oid);
@@ -106,7 +109,10 @@ export async function importLfs(
         tell({ step: "large_files", percent: Math.floor((100 * done) / objects.length) });
       }
     });
-    await Promise.all(fetchers);
+    // If one fetcher fails, the others end too, and the import keeps its slot until they have ended.
+    for (const fetcher of fetchers) fetcher.catch((error: unknown) => failed.abort(error));
+    await Promise.allSettled(fetchers);
+    signal.throwIfAborted();
   }
   if (missing.length === 0) return null;
   return `Its host does not give ${missing.length} of ${objects.length} large files (Git LFS), such as ${missing[0]}; push them here`;

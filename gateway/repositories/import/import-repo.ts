@@ -19,7 +19,7 @@ import { gone, removeAll, statOf } from "../cache/cache-files.ts";
 import { PktReader } from "../git/pkt-line.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
-import { commitPush } from "../packs/commit-push.ts";
+import { commitPush, reasonOf } from "../packs/commit-push.ts";
 import { inspectPack } from "../packs/inspect-pack.ts";
 import { quarantinePack } from "../packs/quarantine.ts";
 import { startGit } from "../process/git-process.ts";
@@ -72,8 +72,9 @@ export async function importRepo(
     tell({ step: "checking", percent: null });
     const refs = await listRefs(origin.git);
     const shallow = await shallowOf(folder);
-    // The shallow commits are reported before any ref reaches them, so that readers know where the history ends.
-    if (shallow.length > 0) {
+    // The shallow commits are reported before any ref reaches them, so that readers know where the history ends. An
+    // empty list replaces the commits of an earlier run, after which the origin has changed.
+    if (depth !== null || shallow.length > 0) {
       await parts.actors.call(repoContract, id, "importShallow", { commits: shallow });
     }
     // The default branch is also set before the first object is added, because a repeated task ends early if the
@@ -83,7 +84,7 @@ export async function importRepo(
     // Large files are also imported before the refs, because a repeated task ends early if the repository has refs.
     const large = { folder, tips: [...refs.values()], url: origin.url };
     const lacking = await importLfs(parts, repo, large, signal, tell);
-    await takeIn(parts, repo, { folder, refs, shallow, signal });
+    await takeIn(parts, repo, { folder, refs, signal });
     return lacking;
   } catch (error) {
     // If the timeout has passed, its error replaces the error of the step that it interrupted.
@@ -171,31 +172,15 @@ async function shallowOf(folder: string): Promise<string[]> {
 async function takeIn(
   parts: ImportParts,
   repo: OpenedRepo,
-  {
-    folder,
-    refs,
-    shallow,
-    signal,
-  }: {
-    folder: string;
-    refs: Map<string, string>;
-    shallow: readonly string[];
-    signal: AbortSignal;
-  },
+  { folder, refs, signal }: { folder: string; refs: Map<string, string>; signal: AbortSignal },
 ): Promise<void> {
   const { sizes } = parts;
   const { repoBytes } = sizes;
-  const manifest =
-    shallow.length > 0 ? await parts.manifests.read(repo.id, repo.address, signal) : repo.manifest;
+  // The shallow commits may have changed since the manifest was read.
+  const manifest = await parts.manifests.read(repo.id, repo.address, signal);
   await using view = await parts.cache.open(repo, manifest, signal);
-  const packing = startGit(["pack-objects", "--all", "--stdout", "--delta-base-offset", "-q"], {
-    cwd: folder,
-    environment: { GIT_DIR: "." },
-    signal,
-  });
-  packing.stdin.end();
-  // The output must be read from the start: unread output is lost when the process ends.
-  const reader = new PktReader(packing.stdout.pipe(new PassThrough()));
+  await using packing = packAll(folder, signal);
+  const reader = new PktReader(packing.output);
   await using taken = await quarantinePack(parts.cache.files, view, reader, {
     room: repoBytes,
     repoBytes,
@@ -224,9 +209,29 @@ async function takeIn(
     bytesMax: repoBytes,
     treeDepth,
   });
-  const refused = faults.find((text) => text !== undefined);
+  const refused = reasonOf(faults);
   if (refused !== undefined) throw new ActorError("conflict", `Cannot import: ${refused}`);
   await parts.cache.adopt(repo.accountId, pack.sha256, taken.files).catch(() => {});
+}
+
+/** Starts to pack all refs of a repository. Disposing ends git, because a refused pack is not read to its end. */
+function packAll(folder: string, signal: AbortSignal): AsyncDisposable & { output: PassThrough } {
+  const leave = new AbortController();
+  const git = startGit(["pack-objects", "--all", "--stdout", "--delta-base-offset", "-q"], {
+    cwd: folder,
+    environment: { GIT_DIR: "." },
+    signal: AbortSignal.any([signal, leave.signal]),
+  });
+  git.stdin.end();
+  return {
+    // The output must be read from the start: unread output is lost when the process ends.
+    output: git.stdout.pipe(new PassThrough()),
+    async [Symbol.asyncDispose]() {
+      leave.abort();
+      git.stdout.destroy();
+      await git.exit;
+    },
+  };
 }
 
 async function setHead(actors: ActorClient, id: string, head: string): Promise<void> {

@@ -5,6 +5,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX } from "../../../schemas/repositories/limits.ts";
 import {
+  REF_RESULTS,
   type RefCommand,
   type RefResult,
   refResultText,
@@ -74,6 +75,15 @@ export async function commitPush(
     // The contract has no other letters.
     return refResultText(letter as RefResult, commands[number]?.ref ?? "");
   });
+}
+
+/**
+ * Returns the fault that explains a refused push, or undefined if it succeeded. In an atomic push, one fault refuses
+ * all other refs too, without a reason of their own.
+ */
+export function reasonOf(faults: readonly (string | undefined)[]): string | undefined {
+  const found = faults.filter((fault) => fault !== undefined);
+  return found.find((fault) => fault !== REF_RESULTS.a) ?? found[0];
 }
 
 /** Divides commands into the smallest number of messages. */

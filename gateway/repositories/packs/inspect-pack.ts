@@ -134,8 +134,11 @@ async function* listedByGit({ cwd, alone }: ObjectFolders, signal: AbortSignal) 
     }
     ended = true;
   } finally {
-    // If the consumer reads no further, git is killed.
-    if (!ended) leave.abort();
+    // If the consumer reads no further, git is killed, and its output is discarded.
+    if (!ended) {
+      leave.abort();
+      git.stdout.destroy();
+    }
   }
   const { code, stderr } = await git.exit;
   signal.throwIfAborted();

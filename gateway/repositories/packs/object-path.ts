@@ -34,6 +34,8 @@ export async function pathOf(
     return undefined;
   } finally {
     found.abort();
+    // Unread output would keep `exit` waiting for ever.
+    git.stdout.destroy();
     await git.exit;
   }
 }

@@ -18,6 +18,10 @@ import type { AccountStorage, StoredThing } from "./account-storage.ts";
 /** A pack and its index up to this size stay in memory while they are inspected and stored. They fit one message. */
 const WHOLE_PACK_BYTES_MAX = 512 * 1024;
 
+/** An account and a pack that do not exist. */
+const NOBODY = "0".repeat(32);
+const NO_PACK = "0".repeat(64);
+
 export type PackBlobs = Pick<BlobStore, "put" | "get" | "isWhole" | "streamUse">;
 
 export interface PackFiles {
@@ -132,6 +136,11 @@ export class PackStore {
       held = Math.min(held, from + heldMs);
     }
     return held;
+  }
+
+  /** Returns when the stream of packs was created. A restored backup has a new stream. */
+  async createdAt(): Promise<string> {
+    return (await this.#blobs.streamUse(packBlob(NOBODY, NO_PACK))).createdAt;
   }
 
   /** Large packs of upkeep wait until the stream has room, because the packs that they replace stay for some hours. */

@@ -9,6 +9,7 @@ import {
   GitWorld,
   type TestRepo,
 } from "../testing/git-world.ts";
+import { warmSpawner } from "../testing/warm-spawner.ts";
 import { TREE_DEPTH_TRUSTED } from "./inspect-pack.ts";
 import { measureWholeDepth } from "./tree-depth.ts";
 
@@ -102,5 +103,18 @@ describe("depth of directories", function () {
     expect(await measureWholeDepth([deep], place, signal)).to.equal(TREE_DEPTH_MAX);
     const deeper = await around(work, deep, 20);
     expect(await measureWholeDepth([deeper], place, signal)).to.equal(TREE_DEPTH_MAX + 1);
+  });
+
+  it("measureWholeDepth() ends in the middle of a wide level, with output that it does not read", async () => {
+    const wide = 3_000;
+    const work = await world.checkout();
+    const files = Array.from({ length: wide }, (_, at) => [`${at}/d/f`, `${at}`] as const);
+    const commit = await work.commitFiles(new Map(files));
+    const tree = await work.git("rev-parse", `${commit}^{tree}`);
+    const place = { cwd: work.folder, environment: { GIT_DIR: ".git" } };
+    await warmSpawner(work.folder);
+    expect(await measureWholeDepth([tree], place, signal)).to.equal(3);
+    const treeEdgesMax = 1.5 * wide;
+    expect(await measureWholeDepth([tree], place, signal, { treeEdgesMax })).to.equal(undefined);
   });
 });

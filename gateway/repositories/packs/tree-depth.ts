@@ -91,6 +91,8 @@ export async function measureWholeDepth(
   await using _ended = {
     async [Symbol.asyncDispose]() {
       leave.abort();
+      // Unread output would keep `exit` waiting for ever.
+      git.stdout.destroy();
       await git.exit;
     },
   };

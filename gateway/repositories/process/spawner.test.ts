@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { ChildProgram } from "../../../scripts/testing/child-program.ts";
@@ -72,6 +73,28 @@ describe("Spawner", () => {
     const child = await spawned(shell("sleep 600 & sleep 600"));
     child.end();
     expect((await child.exit).code).to.equal(null);
+  });
+
+  it("discards the output of a killed child that nobody reads to its end", async () => {
+    spawner.close();
+    spawner = new Spawner({ retryMs: 0, killedOutputMs: 50 });
+    // Leaves a loop over lines, which has paused the output because many lines came at once.
+    const readLine = async ({ stdout }: SpawnedChild) => {
+      for await (const _ of createInterface({ input: stdout })) break;
+    };
+    // Reads a piece, and never asks for the next one.
+    const readPiece = async ({ stdout }: SpawnedChild) => {
+      await stdout[Symbol.asyncIterator]().next();
+    };
+    const lines = "yes line | head -n 100000";
+    for (const read of [readLine, readPiece]) {
+      for (const script of [`${lines}; exec sleep 600`, `${lines} | head -n 20000`]) {
+        const child = await spawned(shell(script));
+        await read(child);
+        child.end();
+        await child.exit;
+      }
+    }
   });
 
   it("starts at most GIT_SPAWNER_PLACES children at once, and then prepares new places", async () => {

@@ -16,13 +16,18 @@ import {
 
 /** The shortest time between two starts of the spawner process. */
 const GIT_SPAWNER_RETRY_MS = 5_000;
+/**
+ * How long the output of a killed child may be read. After it the output is discarded, because a reader that left early
+ * may have paused it for ever.
+ */
+const GIT_KILLED_OUTPUT_MS = 30_000;
 
 export interface SpawnedChild {
   stdin: Socket;
   stdout: Socket;
-  /** Kills the child and all processes that it started. */
+  /** Kills the child and all processes that it started. Its output can be read for a limited time. */
   end(): void;
-  /** Resolves when the child has ended and its whole output was read. */
+  /** Resolves when the child has ended and its whole output was read or discarded. */
   exit: Promise<{ code: number | null; stderr: string }>;
 }
 
@@ -40,11 +45,16 @@ const PROGRAM = fileURLToPath(moduleBeside(import.meta.url, "./spawner-main"));
 
 export class Spawner {
   readonly #retryMs: number;
+  readonly #killedOutputMs: number;
   #life: SpawnerLife | undefined;
   #startedAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ retryMs = GIT_SPAWNER_RETRY_MS } = {}) {
+  constructor({
+    retryMs = GIT_SPAWNER_RETRY_MS,
+    killedOutputMs = GIT_KILLED_OUTPUT_MS,
+  }: { retryMs?: number; killedOutputMs?: number } = {}) {
     this.#retryMs = retryMs;
+    this.#killedOutputMs = killedOutputMs;
   }
 
   /**
@@ -57,7 +67,7 @@ export class Spawner {
     const now = performance.now();
     if (now - this.#startedAt < this.#retryMs) return undefined;
     this.#startedAt = now;
-    this.#life = new SpawnerLife();
+    this.#life = new SpawnerLife(this.#killedOutputMs);
     return undefined;
   }
 
@@ -73,6 +83,7 @@ export class Spawner {
 
 /** One run of the spawner process, from its start to its end for whatever reason. */
 class SpawnerLife {
+  readonly #killedOutputMs: number;
   readonly #folder: string;
   readonly #server: Server;
   readonly #running = new Map<number, Running>();
@@ -82,7 +93,8 @@ class SpawnerLife {
   #process: ChildProcess | undefined;
   isOver = false;
 
-  constructor() {
+  constructor(killedOutputMs: number) {
+    this.#killedOutputMs = killedOutputMs;
     // Only this user may enter the folder, so nobody else can connect.
     this.#folder = mkdtempSync(join(tmpdir(), "trunkline-spawner-"));
     const path = join(this.#folder, "socket");
@@ -117,7 +129,11 @@ class SpawnerLife {
       if (!output.closed) await once(output, "close");
       return said;
     });
-    return { stdin: input, stdout: output, exit, end: () => this.#endChild(place) };
+    const end = () => {
+      this.#endChild(place);
+      this.#discardLater(output);
+    };
+    return { stdin: input, stdout: output, exit, end };
   }
 
   close(): void {
@@ -180,6 +196,13 @@ class SpawnerLife {
     if (!this.#running.has(place)) return;
     const order: SpawnerOrder = { place, end: true };
     this.#process?.send(order, ignoreFailure);
+  }
+
+  /** Discards unread output of a killed child after a while, or its place would never be free. */
+  #discardLater(output: Socket): void {
+    if (output.closed) return;
+    const late = setTimeout(() => output.destroy(), this.#killedOutputMs).unref();
+    output.once("close", () => clearTimeout(late));
   }
 
   /** Ends this run of the spawner process and kills its children, because nothing would report their exits. */

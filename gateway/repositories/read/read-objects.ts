@@ -3,10 +3,12 @@
  * nobody has read from it for a while.
  */
 
+import { FairSemaphore } from "../../../actors/runtime/lib/fair-semaphore.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { type ReadOptions, readInView } from "../cache/read-in-view.ts";
 import { cacheEmptied, type RepoCache, type RepoView } from "../cache/repo-cache.ts";
+import { SharedWork } from "../cache/shared-work.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { type ObjectHead, type ReadObject, ReadProcess, ReadProcessGone } from "./read-process.ts";
 
@@ -21,6 +23,12 @@ export const READER_IDLE_MS = 60_000;
  * process's marker of use.
  */
 export const READER_AGE_MS_MAX = 20 * 60_000;
+
+/**
+ * Repositories of one gateway that are opened at the same time: their packs may be fetched first. One account opens at
+ * most all but the reserved ones; the others wait.
+ */
+const OPENINGS = { places: 16, reserved: 4 };
 
 /** Attempts of one read. If the cache is emptied during each attempt, the read is refused. */
 const TRIES_MAX = 5;
@@ -54,7 +62,9 @@ export class ObjectReaders {
   readonly #readersMax: number;
   /** The opened processes by repository id, the least recently used first. */
   readonly #opened = new Map<string, Opened>();
-  readonly #opening = new Map<string, Promise<Opened>>();
+  /** The processes being opened, by repository id. */
+  readonly #opening = new SharedWork<Opened>();
+  readonly #openings = new FairSemaphore(OPENINGS);
   readonly #sweeping: NodeJS.Timeout;
   #closed = false;
 
@@ -169,18 +179,11 @@ export class ObjectReaders {
         this.#opened.set(repo.id, known);
         return known;
       }
-      const underWay = this.#opening.get(repo.id);
-      if (underWay) {
-        await underWay.catch(() => {});
-        continue;
-      }
-      const opening = this.#start(repo, known);
-      this.#opening.set(repo.id, opening);
-      try {
-        return await opening;
-      } finally {
-        this.#opening.delete(repo.id);
-      }
+      const isJoined = this.#opening.has(repo.id);
+      const opening = this.#opening.run(repo.id, signal, (shared) => this.#start(repo, shared));
+      if (!isJoined) return await opening;
+      // The other caller may have opened another version.
+      await opening.catch(() => {});
     }
   }
 
@@ -188,15 +191,11 @@ export class ObjectReaders {
    * Starts a process, or keeps the running process. A running process finds added packs, so it is kept if no objects
    * were removed.
    */
-  async #start(repo: OpenedRepo, known: Opened | undefined): Promise<Opened> {
+  async #start(repo: OpenedRepo, signal: AbortSignal): Promise<Opened> {
     const { manifest } = repo;
     const now = this.#now();
-    // Other callers may wait for the same view, so the work continues when one caller leaves.
-    const view = await this.#cache.openObjects(
-      repo,
-      manifest,
-      AbortSignal.timeout(READER_AGE_MS_MAX),
-    );
+    const view = await this.#openView(repo, signal);
+    const known = this.#opened.get(repo.id);
     const stays =
       known &&
       !known.process.ended &&
@@ -229,6 +228,19 @@ export class ObjectReaders {
     this.#opened.set(repo.id, opened);
     void opened.process.exit.then(() => this.#close(repo.id, opened));
     return opened;
+  }
+
+  /** Opens the view of a repository. Its packs may have to be fetched, so accounts take turns. */
+  async #openView(repo: OpenedRepo, signal: AbortSignal): Promise<RepoView> {
+    const until = AbortSignal.any([signal, AbortSignal.timeout(READER_AGE_MS_MAX)]);
+    const leave = await this.#openings.take(repo.accountId, until);
+    try {
+      // Fetches nothing for a process that would be refused.
+      if (!this.#opened.has(repo.id)) this.#makeRoom(repo.accountId);
+      return await this.#cache.openObjects(repo, repo.manifest, until);
+    } finally {
+      leave();
+    }
   }
 
   /** Makes room for one more process of the account. Refuses with `busy` if that is not possible. */

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, readlink } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import { join, normalize } from "node:path";
@@ -139,6 +139,23 @@ describe("imports", function () {
     return `${origin}/smart/${world.accountId}/origins/${name}.git`;
   }
 
+  /** Returns the address for pushes to the repository that `smartOrigin` made last. */
+  const remoteOf = (url: string) => {
+    const remote = url.replace(`${origin}/smart/`, `${world.url}/git/`);
+    return world.remote({ remote, token: smartToken.slice("Bearer ".length) });
+  };
+  /** Uploads a large file to the repository that `smartOrigin` made last. */
+  async function putFile(url: string, content: Buffer): Promise<void> {
+    const { oid, size } = named(content);
+    const path = new URL(url).pathname.replace("/smart/", "/git/");
+    const stored = await globalThis.fetch(`${world.url}${path}/info/lfs/objects/${oid}/${size}`, {
+      method: "PUT",
+      headers: { authorization: smartToken },
+      body: content,
+    });
+    expect(stored.status).to.equal(200);
+  }
+
   const start = (name: string, json: object) => world.post(`/imports/repos/${name}/import`, json);
   const ended = (name: string) =>
     until(
@@ -207,11 +224,23 @@ describe("imports", function () {
     );
     expect(await fault("sized-3", { fileBytes: 3_000, repoBytes: 100 })).to.match(/^Cannot import/);
     expect(await refsOf("sized-2")).to.deep.equal([]);
+    // Git is stopped in the middle of a pack that is refused at its beginning.
+    await work.commit(randomBytes(3_000_000).toString("base64"));
+    await work.git("push", "-q", remoteOf(url), "main");
+    expect(await fault("sized-4", { fileBytes: 5_000_000, repoBytes: 2_000_000 })).to.match(
+      /^Cannot/,
+    );
+    const folder = join(world.folder, "git", "tmp");
+    await until("no git runs in a temporary folder", async () => (await runIn(folder)) === 0);
   });
 
-  it("that break off before the default branch is set import nothing, and everything at the next attempt", async () => {
-    const address = { accountId: world.accountId, namespace: "imports", name: "cut-off" };
-    const { id } = await world.opened.repositories.create(address);
+  /** Returns a function that runs an import. If `isCut`, the import breaks off before the default branch is set. */
+  async function attempts(
+    address: { accountId: string; namespace: string; name: string },
+    { url, depth = null }: { url: string; depth?: number | null },
+    status: "ready" | "importing" = "ready",
+  ) {
+    const { id } = await world.opened.repositories.make(address, {}, { source: null, status });
     const { actors, ...parts } = importing;
     const cut: ActorClient = {
       run: actors.run.bind(actors),
@@ -221,20 +250,44 @@ describe("imports", function () {
           ? Promise.reject(new Error("cut off"))
           : actors.call(contract, key, message, ...rest),
     };
-    const asked = { id, address, url: `${origin}/repo.git`, branch: null, depth: null };
-    const run = (by: ActorClient) =>
-      importRepo(
-        { ...parts, actors: by },
-        { ...asked, readOnly: false },
-        new AbortController().signal,
-        () => {},
-      );
-    expect(await run(cut).catch((error: Error) => error.message)).to.equal("cut off");
+    const asked = { id, address, url, branch: null, depth, readOnly: false };
+    const { signal } = new AbortController();
+    return async (isCut: boolean) => {
+      const run = importRepo({ ...parts, actors: isCut ? cut : actors }, asked, signal, () => {});
+      await run.catch((error: Error) => {
+        if (!isCut || error.message !== "cut off") throw error;
+      });
+    };
+  }
+
+  it("that break off before the default branch is set import nothing, and everything at the next attempt", async () => {
+    const address = { accountId: world.accountId, namespace: "imports", name: "cut-off" };
+    const run = await attempts(address, { url: `${origin}/repo.git` });
+    await run(true);
     expect(await refsOf("cut-off")).to.deep.equal([]);
-    await run(actors);
+    await run(false);
     expect(await refsOf("cut-off")).to.have.length(3);
     const { result } = await world.ask("/imports/repos/cut-off");
     expect(result.default_branch).to.equal("trunk");
+  });
+
+  it("that break off keep no boundary of a history that the origin has replaced since", async () => {
+    const work = await world.checkout();
+    for (let i = 0; i < 3; i++) await work.commit(`${i}`);
+    const url = await smartOrigin("replaced", work, "main");
+    const address = { accountId: world.accountId, namespace: "imports", name: "replaced" };
+    const run = await attempts(address, { url, depth: 2 }, "importing");
+    await run(true);
+    const { id } = (await world.ask("/imports/repos/replaced")).result;
+    const { signal } = new AbortController();
+    const manifest = () => world.git.parts.manifests.read(id, address, signal);
+    expect((await manifest()).shallow).to.have.length(1);
+    await work.git("checkout", "-q", "--orphan", "single");
+    await work.git("commit", "-q", "-m", "single");
+    await work.git("push", "-qf", remoteOf(url), "single:main");
+    await run(false);
+    const { shallow, refs } = await manifest();
+    expect([shallow, [...refs.keys()]]).to.deep.equal([[], ["refs/heads/main"]]);
   });
 
   it("import a single named branch, and may be read-only afterwards", async () => {
@@ -390,17 +443,7 @@ describe("imports", function () {
       await work.commit(pointer, `large-${number}.bin`);
     }
     const url = await smartOrigin("large", work, "main");
-    const put = async (content: Buffer) => {
-      const { oid, size } = named(content);
-      const path = new URL(url).pathname.replace("/smart/", "/git/");
-      const stored = await globalThis.fetch(`${world.url}${path}/info/lfs/objects/${oid}/${size}`, {
-        method: "PUT",
-        headers: { authorization: smartToken },
-        body: content,
-      });
-      expect(stored.status).to.equal(200);
-    };
-    for (const content of contents) await put(content);
+    for (const content of contents) await putFile(url, content);
     await start("large", { url });
     const shown = await ended("large");
     expect(shown.status).to.equal("ready");
@@ -414,7 +457,7 @@ describe("imports", function () {
     });
     expect(objects.map(({ bytes }) => bytes)).to.deep.equal([700_000, 10]);
 
-    await put(lost);
+    await putFile(url, lost);
     await start("large-2", { url });
     expect((await ended("large-2")).status_reason).to.equal(null);
   });
@@ -431,6 +474,32 @@ describe("imports", function () {
       (error: Error) => (error instanceof ActorError ? `${error.code}: ${error.message}` : error),
     );
   }
+
+  it("end all fetches of large files before they report that one failed", async () => {
+    const work = await world.checkout();
+    const contents = Array.from({ length: 6 }, () => randomBytes(10));
+    for (const content of contents) {
+      const { oid, size } = named(content);
+      const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${size}\n`;
+      await work.commit(pointer, `${oid}.bin`);
+    }
+    const url = await smartOrigin("failing", work, "main");
+    for (const content of contents) await putFile(url, content);
+    let [running, begun] = [0, 0];
+    const fetch: ImportFetch = async (address, options) => {
+      if (options.method === "POST") return await importing.fetch(address, options);
+      running += 1;
+      begun += 1;
+      try {
+        if (begun < 4) await once(options.signal, "abort");
+        throw new ActorError("limit_reached", "no more");
+      } finally {
+        running -= 1;
+      }
+    };
+    expect(await faultOf("failing", url, { fetch })).to.equal("limit_reached: no more");
+    expect([running, begun]).to.deep.equal([0, 4]);
+  });
 
   it("end at their timeout", async () => {
     const url = `${origin}/repo.git`;
@@ -574,3 +643,12 @@ describe("imports", function () {
     expect((await ended("most")).status).to.equal("failed");
   });
 });
+
+/** Counts the processes that run in a folder or below it. The system must list its processes in /proc. */
+async function runIn(folder: string): Promise<number> {
+  const names = await readdir("/proc").catch(() => []);
+  const folders = names
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => readlink(`/proc/${pid}/cwd`).catch(() => ""));
+  return (await Promise.all(folders)).filter((cwd) => cwd.startsWith(folder)).length;
+}

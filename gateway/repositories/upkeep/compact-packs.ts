@@ -11,6 +11,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { PUSH_TREES_MAX, SWAP_PACKS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
 import { entriesOf, linkedPack, removeAll } from "../cache/cache-files.ts";
+import { packedRefs } from "../cache/view-files.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { PackIndex } from "../packs/pack-file.ts";
@@ -103,11 +104,12 @@ async function repack(
   const scratch = resolve(cache.files.temporary("compact"));
   const objects = join(scratch, "objects");
   try {
-    await using view = await cache.open(opened, manifest, signal);
+    await using _view = await cache.open(opened, manifest, signal);
     await mkdir(join(objects, "pack"), { recursive: true });
     await mkdir(join(scratch, "refs"));
     await writeFile(join(scratch, "HEAD"), `ref: ${manifest.head}\n`);
-    await writeFile(join(scratch, "packed-refs"), await readFile(join(view.cwd, "packed-refs")));
+    // The refs are those of the manifest, not those of a file in the cache: a prune deletes what they do not reach.
+    await writeFile(join(scratch, "packed-refs"), packedRefs(manifest.refs));
     if (manifest.shallow.length > 0) {
       await writeFile(join(scratch, "shallow"), `${manifest.shallow.join("\n")}\n`);
     }
@@ -132,6 +134,7 @@ async function repack(
     const made = after.filter((name) => !manifest.packs.has(name));
     const views = cache.files.objects(id, manifest.generation);
     const staying = before.filter((sha256) => after.includes(sha256));
+    if (dropping) await checkRefsThere(manifest.refs, objects, after);
     const kept = dropping
       ? []
       : await checkAllThere({ objects: views, names: replaced }, { objects, made, staying });
@@ -176,6 +179,25 @@ async function depthAnew(
   return await measureWholeDepth(trees, place, signal);
 }
 
+/** Checks, independently of git, that a prune keeps the object of every ref. */
+async function checkRefsThere(
+  refs: ReadonlyMap<string, string>,
+  objects: string,
+  packs: readonly string[],
+): Promise<void> {
+  const indexes: PackIndex[] = [];
+  for (const name of packs) indexes.push(await indexOf(objects, name));
+  let compared = 0;
+  for (const [ref, value] of refs) {
+    const id = Buffer.from(value, "hex");
+    if (!indexes.some((index) => index.find(id) >= 0)) {
+      throw new Error(`Cannot prune: the object of ${ref} is in no pack that stays`);
+    }
+    compared += 1;
+    if (compared % COMPARED_IDS === 0) await others();
+  }
+}
+
 /**
  * Checks, independently of git, that every object of the replaced packs is in another pack. Git omits an object from
  * the new packs if a pack that stays has it. This happens after a thin push, because its stored pack contains copies
@@ -185,8 +207,6 @@ async function checkAllThere(
   replaced: { objects: string; names: readonly string[] },
   { objects, made, staying }: { objects: string; made: string[]; staying: string[] },
 ): Promise<string[]> {
-  const indexOf = async (folder: string, name: string) =>
-    new PackIndex(await readFile(linkedPack(folder, name).index));
   const indexes: { name: string; index: PackIndex }[] = [];
   for (const name of [...made, ...staying]) {
     indexes.push({ name, index: await indexOf(objects, name) });
@@ -205,4 +225,8 @@ async function checkAllThere(
     }
   }
   return staying.filter((name) => used.has(name));
+}
+
+async function indexOf(objects: string, name: string): Promise<PackIndex> {
+  return new PackIndex(await readFile(linkedPack(objects, name).index));
 }

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { UPKEEP_RETRY_MS } from "../../../actors/repositories/repo/repo-upkeep.ts";
@@ -156,6 +156,28 @@ describe("upkeep of packs", function () {
     await work.git("push", "-q", gateway.remote(repo), "main");
     const copy = await freshClone(repo);
     await copy.git("merge-base", "--is-ancestor", kept, "x/main");
+  });
+
+  it("prunes by the refs of the repository, not by those of a file in the cache", async () => {
+    const gateway = await world.gateway({ packsHeldMs: TIMES.heldMs });
+    const repo = await world.repo();
+    const work = await world.checkout();
+    const kept = await work.commit("kept");
+    await work.git("push", "-q", gateway.remote(repo), "main:main", "main:side");
+    const side = await work.commit("side");
+    await work.git("push", "-q", gateway.remote(repo), "main:side");
+    const { cache, manifests } = gateway.service.parts;
+    const address = { accountId: ACCOUNT, namespace: "tests", name: repo.name };
+    const { signal } = new AbortController();
+    const manifest = await manifests.read(repo.id, address, signal);
+    await using view = await cache.open({ id: repo.id, accountId: ACCOUNT }, manifest, signal);
+    await writeFile(join(view.cwd, "packed-refs"), `${kept} refs/heads/main\n`);
+    const call = world.actors.call.bind(world.actors);
+    const context = { key: repo.id, signal, call };
+    await compactPacks(gateway.service.parts, address, { prune: true }, context);
+    expect(await isPruned(repo)).to.equal(true);
+    const copy = await freshClone(repo);
+    expect(await copy.git("rev-parse", "x/side")).to.equal(side);
   });
 
   it("retries a prune that concurrent pushes prevent PRUNE_TRIES_MAX times, and then postpones it", async () => {

@@ -19,7 +19,7 @@ import type { Manifest } from "../cache/manifest-reader.ts";
 import { lfsPointers } from "../lfs/lfs-pointers.ts";
 import type { KeptLfsObject } from "../lfs/lfs-store.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
-import { commitPush } from "../packs/commit-push.ts";
+import { commitPush, reasonOf } from "../packs/commit-push.ts";
 import { heldNow, type KeptPack, type PackFiles } from "../packs/pack-store.ts";
 import { runGit } from "../process/git-process.ts";
 import type { HeldView } from "../read/read-objects.ts";
@@ -221,7 +221,7 @@ async function forkInParts(
     bytesMax: REPO_BYTES_SETTING_MAX,
     treeDepth,
   });
-  const fault = faults.find((text) => text !== undefined);
+  const fault = reasonOf(faults);
   if (fault !== undefined) throw new Error(`Cannot fork: ${fault}`);
   for (let from = 0; from < files.length; from += LFS_NAMED_MAX) {
     const objects = files.slice(from, from + LFS_NAMED_MAX).map(heldNow);
