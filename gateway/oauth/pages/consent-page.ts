@@ -64,6 +64,10 @@ function decide(parts: PageParts) {
     }
     const choices = await readChoices(parts, request);
     const consent = consentOf(visit, choices);
+    if (visit.text("shown") !== shownScopes(choices)) {
+      const text = `The owner of ${request.client.clientName} changed what it asks for. Decide again.`;
+      return showChoices(parts, visit, request, new Refused(409, text), consent);
+    }
     if (consent.accountIds.length === 0 && choices.accounts.length > 0) {
       return showChoices(
         parts,
@@ -189,6 +193,7 @@ ${refusalNote(refused)}
 <form method="post" action="${link("/oauth2/consent")}">
 ${await visit.markField(purposeOf(asked))}
 <input type="hidden" name="interaction" value="${uid}">
+<input type="hidden" name="shown" value="${shownScopes(choices)}">
 ${accountsField(choices.accounts, ticked)}
 ${requiredList(choices.required)}
 ${optionalField(choices.optional, chosen ?? consent)}
@@ -208,6 +213,13 @@ function goneScope({ client, waiting }: ConsentRequest): Scope | undefined {
 }
 
 const purposeOf = ({ uid }: ConsentRequest) => `consent ${uid}`;
+
+/**
+ * Returns the scopes as the page shows them. The form sends this text back: if the client changed while the page was
+ * open, an optional scope that the person unticked may be required now, and must not count as allowed.
+ */
+const shownScopes = ({ required, optional }: Choices) =>
+  `${required.join(" ")} | ${optional.join(" ")}`;
 
 function consentOf(visit: Visit, { required, optional, accounts }: Choices): Consent {
   const ticked = new Set(visit.texts("scope"));
