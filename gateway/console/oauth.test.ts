@@ -72,6 +72,10 @@ describe("OAuth clients in the console", function () {
     await world.says(`…${secret.slice(-4)}`);
     await world.says(`…${second.slice(-4)}`);
     await world.says("Both secrets are valid.");
+    await world.openDialog("Replace the new secret");
+    await world.confirm("Replace the new secret");
+    await world.page.waitForFunction(`!document.body.innerText.includes("…${second.slice(-4)}")`);
+    await world.says(`…${(await world.secret()).slice(-4)}`);
     await world.audit("client");
     await world.openDialog("Delete the old secret");
     await world.confirm("Delete the old secret");

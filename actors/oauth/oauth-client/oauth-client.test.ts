@@ -164,11 +164,27 @@ describe("oauth-client", () => {
     expect(client.get().secrets).to.have.length(1);
   });
 
-  it("addSecret() keeps two, and refuses a third until the old one is removed", () => {
+  it("addSecret() replaces the newer of two secrets if it was never used", () => {
+    const client = DrivenClient.made();
+    client.addSecret(2);
+    client.addSecret(3);
+    expect(client.live).to.deep.equal({ change: "updated" });
+    const both = client.run("getForAuthorization", {}).secrets;
+    expect(both.map(({ hash }) => hash)).to.deep.equal([secret(1).hash, secret(3).hash]);
+    const [added, removed] = client.changes();
+    expect([removed?.action, removed?.changes[0]?.from]).to.deep.equal([
+      "secret_removed",
+      '"…0002"',
+    ]);
+    expect([added?.action, added?.changes[0]?.to]).to.deep.equal(["secret_added", '"…0003"']);
+  });
+
+  it("addSecret() keeps two, and refuses a third if the second is in use, until the old one is removed", () => {
     const client = DrivenClient.made();
     client.now += 5;
     client.addSecret(2);
     expect(client.live).to.deep.equal({ change: "updated" });
+    client.run("secretUsed", { secretId: client.get().secrets[1]?.id ?? "" });
     expect(refusal(() => client.addSecret(3)).code).to.equal("conflict");
     const both = client.run("getForAuthorization", {}).secrets;
     expect(both.map(({ hash }) => hash)).to.deep.equal([secret(1).hash, secret(2).hash]);

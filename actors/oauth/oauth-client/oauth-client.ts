@@ -113,12 +113,13 @@ export const oauthClientActor = defineActor(oauthClient, {
     addSecret(state, { accountId, by, secret }, { key, now, newId }) {
       const client = ownedBy(state, accountId, key);
       const made = newSecret(secret, newId(), now);
-      const next = counted({ ...withSecret(client, made), updatedAt: now }, 1, now);
-      return {
-        ...logged(next, [secretLog("secret_added", made)], { by, at: now }),
-        reply: {},
-        live,
-      };
+      const [changed, replaced] = withSecret(client, made);
+      const logs = [
+        ...(replaced ? [secretLog("secret_removed", replaced)] : []),
+        secretLog("secret_added", made),
+      ];
+      const next = counted({ ...changed, updatedAt: now }, logs.length, now);
+      return { ...logged(next, logs, { by, at: now }), reply: {}, live };
     },
 
     removeOldSecret(state, { accountId, by }, { key, now }) {
