@@ -8,7 +8,7 @@ import { LOGIN_WINDOW_MS } from "../../schemas/account/limits.ts";
 import { requestLimit } from "../../schemas/account/request-limit.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { FailedAuthentications } from "../account/failed-authentications.ts";
-import { networkOf } from "../account/network-of.ts";
+import { countersOf, networkOf } from "../account/network-of.ts";
 import { cookieNames, knowBrowser } from "../account/pages/browser-cookies.ts";
 import { Interactions } from "../account/pages/interactions.ts";
 import { KnownBrowsers } from "../account/pages/known-browsers.ts";
@@ -166,13 +166,14 @@ function refuseProgram(logger: Logger): ErrorRequestHandler {
 
 /** Limits the requests that people of one network make in their browsers, before oidc-provider looks up a client. */
 function addressLimits(actors: ActorClient) {
-  async function take(act: string, request: Request, limit: number): Promise<void> {
-    const window = { limit, windowMs: LOGIN_WINDOW_MS };
-    const key = `${act}-from ${networkOf(request.ip ?? "")}`;
-    const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
-    if (allowed) return;
-    const text = `Cannot ${act}: too many requests came from this address`;
-    throw new ActorError("rate_limited", text, { retryAfterS: resetS });
+  async function take(act: string, request: Request, most: number): Promise<void> {
+    for (const { key, limit } of countersOf(act, networkOf(request.ip ?? ""), most)) {
+      const window = { limit, windowMs: LOGIN_WINDOW_MS };
+      const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
+      if (allowed) continue;
+      const text = `Cannot ${act}: too many requests came from this address`;
+      throw new ActorError("rate_limited", text, { retryAfterS: resetS });
+    }
   }
   return {
     /**

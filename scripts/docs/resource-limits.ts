@@ -235,7 +235,7 @@ export const OAUTH: readonly LimitRow[] = [
     `\`invalid_request\``,
   ],
   [
-    "authorization requests from one address; sign-outs that name a client",
+    "authorization requests from one address, ten times as many from a /48 of IPv6; sign-outs that name a client",
     `${count(AUTHORIZATIONS_PER_ADDRESS_MAX)}; ${count(SIGN_OUTS_PER_ADDRESS_MAX)} in ${time(LOGIN_WINDOW_MS)}`,
     "429",
   ],
