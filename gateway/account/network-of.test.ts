@@ -1,5 +1,11 @@
 import { expect } from "chai";
-import { exactAddressOf, networkOf, widerNetworkOf } from "./network-of.ts";
+import {
+  countersOf,
+  exactAddressOf,
+  NETWORKS_PER_WIDER_MAX,
+  networkOf,
+  widerNetworkOf,
+} from "./network-of.ts";
 
 describe("networkOf", () => {
   it("is the IPv4 address, or the /64 of an IPv6 address, with a port or without", () => {
@@ -24,6 +30,15 @@ describe("networkOf", () => {
     for (const text of ["203.0.113.1", "one.example"]) {
       expect(wider(text)).to.equal(networkOf(text));
     }
+  });
+
+  it("has counters of its own and of its /48, which has NETWORKS_PER_WIDER_MAX times the limit", () => {
+    expect(countersOf("act", networkOf("2001:db8::1"), 20)).to.deep.equal([
+      { key: "act-from 20010db800000000", limit: 20 },
+      { key: "act-from 20010db80000/48", limit: 20 * NETWORKS_PER_WIDER_MAX },
+    ]);
+    const one = [{ key: "act-from 203.0.113.1", limit: 20 }];
+    expect(countersOf("act", networkOf("203.0.113.1"), 20)).to.deep.equal(one);
   });
 
   it("tells unreadable addresses apart", () => {

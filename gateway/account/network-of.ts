@@ -24,6 +24,20 @@ export function widerNetworkOf(network: string): string {
   return IPV6_NETWORK.test(network) ? `${network.slice(0, 12)}/48` : network;
 }
 
+/**
+ * How often a /48 may do what one of its networks may do. A /48 of one customer with many machines still has room,
+ * but not 65,536 times as much as one network.
+ */
+export const NETWORKS_PER_WIDER_MAX = 10;
+
+/** Returns the counters of an act from this network, each with its limit: that of the network and that of its /48. */
+export function countersOf(act: string, network: string, limit: number) {
+  const wider = widerNetworkOf(network);
+  const own = { key: `${act}-from ${network}`, limit };
+  if (wider === network) return [own];
+  return [own, { key: `${act}-from ${wider}`, limit: limit * NETWORKS_PER_WIDER_MAX }];
+}
+
 /** Returns the address in one normal form, for limits that must not count the neighbours in its network. */
 export function exactAddressOf(address: string): string {
   return parse(address)?.toString() ?? unreadable(address);

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { until } from "../../scripts/testing/until.ts";
 import { ConsoleWorld } from "./testing/console-world.ts";
 
 describe("account in the console", function () {
@@ -75,6 +76,47 @@ describe("account in the console", function () {
     await world.page.waitForFunction('!document.querySelector("table").innerText.includes("ada@")');
   });
 
+  it("keeps what others changed in a token or in roles while the page was open", async () => {
+    const policies = [{ effect: "allow", permission_groups: [{ id: "apps.read" }] }];
+    const made = await rest("POST", "/tokens", { name: "shared", policies });
+    const path = `/tokens/${made.id}`;
+    await world.open(`account${path}`, "shared");
+    await world.choose("Artifacts: Read", "radio");
+    await rest("PUT", path, { name: "renamed", policies, status: "disabled" });
+    await world.press("Save");
+    await world.says("Saved.");
+    const changed = await rest("GET", path);
+    expect([changed.name, changed.status]).to.deep.equal(["renamed", "disabled"]);
+    const [policy] = changed.policies;
+    expect(policy.permission_groups.map(({ id }: { id: string }) => id)).to.have.members([
+      ...["apps.read", "artifacts.read"],
+    ]);
+    await world.heading("renamed");
+    await world.choose("Active");
+    await world.press("Save");
+    await until("the token is active", async () => (await rest("GET", path)).status === "active");
+    await rest("DELETE", path);
+
+    const roles = ["Member", "OAuth Client Write"];
+    const { id } = await rest("POST", "/members", { email: "bob@example.com", roles });
+    await world.open("account/members", "Members");
+    await world.says("Member, OAuth Client Write");
+    await rest("PUT", `/members/${id}`, { roles: ["Member"] });
+    await world.refresh();
+    const shown = `[...document.querySelectorAll('[data-name="Roles"]')].at(-1)?.innerText`;
+    await world.page.waitForFunction(`${shown} === "Member"`);
+    await world.openDialog("Roles of bob@example.com");
+    await world.choose("Administrator");
+    await world.confirm("Save");
+    await world.page.waitForFunction(`${shown}.includes("Administrator")`);
+    const members = await rest("GET", "/members");
+    const held = members.find((one: { id: string }) => one.id === id).roles;
+    expect(held.map(({ name }: { name: string }) => name)).to.have.members([
+      ...["Member", "Administrator"],
+    ]);
+    await rest("DELETE", `/members/${id}`);
+  });
+
   it("ends a session elsewhere", async () => {
     const { url } = world.platform;
     const elsewhere = await world.elsewhere();
@@ -94,6 +136,12 @@ describe("account in the console", function () {
     await elsewhere.goto(`${url}/console`);
     expect(elsewhere.url()).to.contain("/login");
   });
+
+  async function rest(method: string, path: string, json?: unknown) {
+    const { status, body } = await world.platform.rest(method, path, json);
+    expect(status, JSON.stringify(body)).to.be.oneOf([200, 201]);
+    return body.result;
+  }
 
   async function statusWith(token: string, path: string): Promise<number> {
     const headers = { Authorization: `Bearer ${token}` };

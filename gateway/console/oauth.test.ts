@@ -72,6 +72,10 @@ describe("OAuth clients in the console", function () {
     await world.says(`…${secret.slice(-4)}`);
     await world.says(`…${second.slice(-4)}`);
     await world.says("Both secrets are valid.");
+    await world.openDialog("Replace the new secret");
+    await world.confirm("Replace the new secret");
+    await world.page.waitForFunction(`!document.body.innerText.includes("…${second.slice(-4)}")`);
+    await world.says(`…${(await world.secret()).slice(-4)}`);
     await world.audit("client");
     await world.openDialog("Delete the old secret");
     await world.confirm("Delete the old secret");
@@ -96,6 +100,34 @@ describe("OAuth clients in the console", function () {
     await world.says("Saved.");
     await world.heading("Build Bot 2");
     await world.audit("client-settings");
+  });
+
+  it("keeps what others changed in a client while its settings were open", async () => {
+    const { pathname } = new URL(world.page.url());
+    const path = `/oauth_clients/${/oauth-clients\/(\w+)/.exec(pathname)?.[1]}`;
+    const change = { scopes: ["account.read"], policy_uri: "https://bot.example.com/policy" };
+    await world.open(pathname.slice(pathname.indexOf("oauth-clients")), "Build Bot 2");
+    await world.choose("Secret in the body", "radio");
+    const changed = await world.platform.rest("PATCH", path, change);
+    expect(changed.status, JSON.stringify(changed.body)).to.equal(200);
+    await world.refresh();
+    await world.settled();
+    await world.press("Save");
+    await world.says("Saved.");
+    const { result } = (await world.platform.rest("GET", path)).body;
+    expect(result).to.deep.include({
+      ...change,
+      ...{ client_name: "Build Bot 2", token_endpoint_auth_method: "client_secret_post" },
+    });
+    // The form goes on from what is stored now.
+    await world.fill("Name", "Build Bot 3");
+    await world.press("Save");
+    await world.heading("Build Bot 3");
+    await world.fill("Name", "Build Bot 2");
+    await world.press("Save");
+    await world.heading("Build Bot 2");
+    const last = (await world.platform.rest("GET", path)).body.result;
+    expect(last).to.deep.include(change);
   });
 
   it("deletes a client only when its name is typed", async () => {

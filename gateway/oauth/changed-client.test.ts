@@ -96,6 +96,30 @@ describe("a client that is changed", function () {
     expect(said.get("error_description")).to.contain("'artifacts.read'");
   });
 
+  it("gets no scope that became required while the person had it unticked", async () => {
+    await owner.open(authorizationPath(client, { scope: "account.read artifacts.write" }));
+    await change({ optional_scopes: [] });
+    await owner.submit({ decision: "allow", scope: [] });
+    expect([owner.seen.status, owner.seen.url.includes("/oauth2/consent")]).to.deep.equal([
+      409,
+      true,
+    ]);
+    expect(owner.seen.text).to.contain("changed what it asks for");
+    expect(owner.trail.join()).to.not.contain("code=");
+    await owner.submit({ decision: "allow" });
+    const { body } = await calls.redeem(new URL(owner.seen.url).searchParams.get("code"), {
+      by: client,
+    });
+    expect(body.scope).to.equal("account.read artifacts.write");
+  });
+
+  it("can be denied on a page that was open while it changed", async () => {
+    await owner.open(authorizationPath(client, { scope: "account.read artifacts.write" }));
+    await change({ optional_scopes: [] });
+    await owner.submit({ decision: "deny" });
+    expect(new URL(owner.seen.url).searchParams.get("error")).to.equal("access_denied");
+  });
+
   it("requires PKCE once it has no secret, also in requests begun before", async () => {
     const given = await code();
     await owner.open(authorizationPath(client, { prompt: "consent" }));

@@ -1,5 +1,5 @@
 /** The authorization server as part of the gateway: the endpoints of oidc-provider, and our pages. */
-import type { Request, RequestHandler, Response } from "express";
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from "express";
 import { Router } from "express";
 import type { Logger } from "pino";
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
@@ -8,15 +8,17 @@ import { LOGIN_WINDOW_MS } from "../../schemas/account/limits.ts";
 import { requestLimit } from "../../schemas/account/request-limit.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { FailedAuthentications } from "../account/failed-authentications.ts";
-import { networkOf } from "../account/network-of.ts";
+import { countersOf, networkOf } from "../account/network-of.ts";
 import { cookieNames, knowBrowser } from "../account/pages/browser-cookies.ts";
 import { Interactions } from "../account/pages/interactions.ts";
 import { KnownBrowsers } from "../account/pages/known-browsers.ts";
 import { readForm } from "../account/pages/visit.ts";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
+import { setRetryAfter } from "../http/retry-after.ts";
 import { FormMarks } from "../pages/form-marks.ts";
 import { linkBelow } from "../pages/page.ts";
 import { findClient } from "./clients/find-client.ts";
+import { isTemporary } from "./library/is-temporary.ts";
 import { libraryPages } from "./pages/library-pages.ts";
 import { pageError, pageRouter, showOver } from "./pages/page-router.ts";
 import { LiveProvider } from "./provider/live-provider.ts";
@@ -107,7 +109,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
       const method = request.method === "HEAD" ? "GET" : request.method;
       next(allowed.includes(method) ? undefined : "router");
     });
-    router.all(path, steps, isForPeople(path) ? showError : []);
+    router.all(path, steps, isForPeople(path) ? showError : refuseProgram(options.logger));
   }
   const refusing = Router({ caseSensitive: true });
   for (const [path, methods] of Object.entries(ENDPOINTS)) {
@@ -145,15 +147,33 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
   }
 }
 
+/**
+ * Answers a program when actors failed before oidc-provider had the request. An OAuth client expects an error of RFC
+ * 6749 section 5.2, not the envelope of the REST API.
+ */
+function refuseProgram(logger: Logger): ErrorRequestHandler {
+  return (error, request, response, next) => {
+    if (response.headersSent || !isTemporary(error)) return next(error);
+    logger.warn({ err: error, path: request.path }, "authorization server unavailable");
+    setRetryAfter(response, 503);
+    const error_description = "try again in a moment";
+    response
+      .status(503)
+      .set("Cache-Control", "no-store")
+      .json({ error: "temporarily_unavailable", error_description });
+  };
+}
+
 /** Limits the requests that people of one network make in their browsers, before oidc-provider looks up a client. */
 function addressLimits(actors: ActorClient) {
-  async function take(act: string, request: Request, limit: number): Promise<void> {
-    const window = { limit, windowMs: LOGIN_WINDOW_MS };
-    const key = `${act}-from ${networkOf(request.ip ?? "")}`;
-    const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
-    if (allowed) return;
-    const text = `Cannot ${act}: too many requests came from this address`;
-    throw new ActorError("rate_limited", text, { retryAfterS: resetS });
+  async function take(act: string, request: Request, most: number): Promise<void> {
+    for (const { key, limit } of countersOf(act, networkOf(request.ip ?? ""), most)) {
+      const window = { limit, windowMs: LOGIN_WINDOW_MS };
+      const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
+      if (allowed) continue;
+      const text = `Cannot ${act}: too many requests came from this address`;
+      throw new ActorError("rate_limited", text, { retryAfterS: resetS });
+    }
   }
   return {
     /**

@@ -6,6 +6,7 @@ import { Router } from "express";
 import { methodNotAllowed } from "../http/middleware/method-not-allowed.ts";
 import { hasEntityTag } from "../http/ranged-answer.ts";
 import type { Route } from "../http/route.ts";
+import { type Link, linkBelow } from "../pages/page.ts";
 import { openApiDocument } from "./openapi.ts";
 
 const DOCUMENT_PATH = "/v4/openapi.json";
@@ -16,30 +17,30 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const PAGE = `<!doctype html>
+const pageOf = (link: Link) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Trunkline API</title>
-<link rel="icon" href="/docs/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" href="${link("/docs/favicon-32x32.png")}">
+<link rel="stylesheet" href="${link("/docs/swagger-ui.css")}">
 </head>
 <body>
 <main id="api"></main>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
+<script src="${link("/docs/swagger-ui-bundle.js")}"></script>
+<script src="${link("/docs/start.js")}"></script>
 </body>
 </html>
 `;
 
 // Swagger UI has dark colours, but the page must switch them on.
-const START = `const dark = matchMedia("(prefers-color-scheme: dark)");
+const startOf = (link: Link) => `const dark = matchMedia("(prefers-color-scheme: dark)");
 const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", follow);
 follow();
-SwaggerUIBundle({ url: "${DOCUMENT_PATH}", dom_id: "#api", deepLinking: true });
+SwaggerUIBundle({ url: ${JSON.stringify(link(DOCUMENT_PATH))}, dom_id: "#api", deepLinking: true });
 `;
 
 interface ServedDocument {
@@ -52,6 +53,7 @@ export function docsRouter(routes: readonly Route[], publicUrl: string): Router 
   // The OpenAPI document is made at its first request: making it takes a fifth of a start's processor time, and few
   // gateways ever need it.
   let made: ServedDocument | undefined;
+  const link = linkBelow(publicUrl);
   const router = Router({ caseSensitive: true });
   router.get(DOCUMENT_PATH, (request, response) => {
     made ??= makeDocument(routes, publicUrl);
@@ -67,10 +69,10 @@ export function docsRouter(routes: readonly Route[], publicUrl: string): Router 
     response.type("json").send(isCompressed ? compressed : plain);
   });
   router.get("/docs", (_request, response) => {
-    response.set("Content-Security-Policy", POLICY).type("html").send(PAGE);
+    response.set("Content-Security-Policy", POLICY).type("html").send(pageOf(link));
   });
   router.get("/docs/start.js", (_request, response) => {
-    response.type("js").send(START);
+    response.type("js").send(startOf(link));
   });
   for (const name of ASSETS) {
     const file = fileURLToPath(import.meta.resolve(`swagger-ui-dist/${name}`));

@@ -361,6 +361,18 @@ describe("routes of docs", () => {
     expect(policy).not.to.match(/https?:|\*|unsafe-eval|script-src[^;]*unsafe/);
   });
 
+  it("serve a page whose links begin with the path of the public URL", async () => {
+    const publicUrl = "http://example.com:8787/tools";
+    const below = await testGateway({ config: { publicUrl } });
+    const { text } = await below.ask("/docs", { token: null });
+    const sources = [...text.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, source]) => source);
+    expect(sources).to.have.length(4);
+    for (const source of sources) expect(source).to.match(/^\/tools\/docs\//);
+    const script = await below.ask("/docs/start.js", { token: null });
+    await below.stop();
+    expect(script.text).to.contain('"/tools/v4/openapi.json"');
+  });
+
   it("serve nothing else of that folder", async () => {
     for (const name of ["package.json", "index.html", "..%2fpackage.json", "swagger-ui.css.map"]) {
       expect((await gateway.ask(`/docs/${name}`, { token: null })).status).to.equal(404);

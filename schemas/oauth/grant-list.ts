@@ -48,8 +48,11 @@ export const grantList = defineContract({
      * ids of these grants.
      */
     revokeClient: { input: Client, reply: z.object({ grantIds: z.array(Id) }) },
-    /** Records an open grant. After this, revoking the client also ends this grant. */
-    addGrant: { input: Grant, reply: Nothing },
+    /**
+     * Records an open grant. After this, revoking the client also ends this grant. `isRecorded` is false if the person
+     * has withdrawn the consent meanwhile: then the grant must end. Actors of an earlier version omit it.
+     */
+    addGrant: { input: Grant, reply: z.object({ isRecorded: z.boolean().optional() }) },
     /** Sent by a new grant, so that it is recorded even if the gateway that opened it died before `addGrant`. */
     grantOpened: { input: Grant },
     /** Sent by a grant when it has ended. */

@@ -150,7 +150,10 @@ export const oauthClient = defineContract({
       }),
       reply: ClientEntry,
     },
-    /** Adds a new secret. The present secret stays valid too. */
+    /**
+     * Adds a new secret. The present secret stays valid too. If there are two already, the new secret replaces the
+     * newer one, provided that it was never used. Refuses as `conflict` if it was used.
+     */
     addSecret: { input: Change.extend({ secret: NewSecret }), reply: Nothing },
     /** Removes the older one of the client's two secrets. */
     removeOldSecret: { input: Change, reply: Nothing },

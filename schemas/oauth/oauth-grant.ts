@@ -53,8 +53,8 @@ export type TokenKind = z.infer<typeof TokenKind>;
 const Hash = z.object({ hash: Sha256.meta({ secret: true }) });
 const Nothing = z.object({});
 /**
- * `reused`: the code had been used before, or the refresh token longer ago than REFRESH_GRACE_MS. The grant is now
- * revoked.
+ * `reused`: the code had been used before, or the refresh token longer ago than REFRESH_GRACE_MS and its successors
+ * were used too. The grant is now revoked.
  */
 const Outcome = z.object({ outcome: z.enum(["issued", "reused"]) });
 
@@ -72,8 +72,8 @@ export const oauthGrant = defineContract({
      */
     get: { input: Nothing, reply: GrantEntry },
     /**
-     * Returns a token and its grant. `used` means that the code was redeemed, or that the refresh token was used
-     * longer ago than REFRESH_GRACE_MS.
+     * Returns a token and its grant. `used` means that the code was redeemed, or that `refresh` would revoke the grant
+     * for the refresh token. Finding an access token counts as its use.
      */
     find: {
       input: Hash.extend({ kind: TokenKind }),
@@ -95,8 +95,9 @@ export const oauthGrant = defineContract({
       reply: Outcome,
     },
     /**
-     * Issues tokens for a refresh token. A repeated use within REFRESH_GRACE_MS issues tokens again; a later use
-     * revokes the grant.
+     * Issues tokens for a refresh token. A repeated use within REFRESH_GRACE_MS issues tokens again. A later use does
+     * so only if none of the tokens that were issued for it was used, and revokes these tokens; otherwise it revokes
+     * the grant, as does the use of such a revoked refresh token.
      */
     refresh: {
       input: z.object({ refreshHash: Sha256, access: GrantToken, refresh: GrantToken }),

@@ -10,6 +10,8 @@ import {
 import { processesOfAccountMax } from "../../actors/apps/lib/app-host/process-places.ts";
 import {
   AUDIT_ENTRIES_MAX,
+  CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX,
+  CLIENT_CHANGES_OF_ALL_PER_DAY_MAX,
   CLIENT_CHANGES_PER_DAY_MAX,
 } from "../../actors/oauth/oauth-client/change-log.ts";
 import {
@@ -213,9 +215,9 @@ export const OAUTH: readonly LimitRow[] = [
     "429 with Retry-After",
   ],
   [
-    "changes of an OAuth client in a day, with new lookups of its domain and fetches of its logo; kept changes",
-    `${count(CLIENT_CHANGES_PER_DAY_MAX)}; ${count(AUDIT_ENTRIES_MAX)}, and ${time(AUDIT_KEPT_MS)} after it is deleted`,
-    "429; the oldest are deleted",
+    "changes of an OAuth client in a day by one person or token, with new lookups of its domain and fetches of its logo; by all; by all for a person who is signed in; kept changes",
+    `${count(CLIENT_CHANGES_PER_DAY_MAX)}; ${count(CLIENT_CHANGES_OF_ALL_PER_DAY_MAX)}; ${count(CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX)}; ${count(AUDIT_ENTRIES_MAX)}, and ${time(AUDIT_KEPT_MS)} after it is deleted`,
+    "429; 429; 429; the oldest are deleted",
   ],
   [
     "live access tokens of a grant; live refresh tokens; clients that a person has allowed; grants of one client",
@@ -233,7 +235,7 @@ export const OAUTH: readonly LimitRow[] = [
     `\`invalid_request\``,
   ],
   [
-    "authorization requests from one address; sign-outs that name a client",
+    "authorization requests from one address, ten times as many from a /48 of IPv6; sign-outs that name a client",
     `${count(AUTHORIZATIONS_PER_ADDRESS_MAX)}; ${count(SIGN_OUTS_PER_ADDRESS_MAX)} in ${time(LOGIN_WINDOW_MS)}`,
     "429",
   ],

@@ -161,7 +161,7 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
   ],
   ["time without a byte of a request's body", `${time(BODY_STALL_MS)}`, "the connection is closed"],
   [
-    "wrong passwords from one address; new users from one address",
+    "wrong passwords from one address; new users from one address, ten times as many from a /48 of IPv6",
     `${count(LOGINS_PER_ADDRESS_MAX)}; ${count(SIGNUPS_PER_ADDRESS_MAX)} in ${time(LOGIN_WINDOW_MS)}`,
     "429",
   ],

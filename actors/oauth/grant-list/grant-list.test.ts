@@ -103,7 +103,8 @@ describe("grant-list", () => {
 
   it("revokeClient() removes the client and revokes its grants; repeating it changes nothing", () => {
     const grant = { clientId: id(1), grantId: id(5) };
-    expect(run("addGrant", grant).reply).to.deep.equal({});
+    expect(run("addGrant", grant).reply).to.deep.equal({ isRecorded: true });
+    expect(run("addGrant", grant).reply, "repeated").to.deep.equal({ isRecorded: true });
     expect(run("grantOpened", grant).isSame, "the same by mail").to.equal(true);
     const revoked = run("revokeClient", { clientId: id(1) });
     expect(revoked.reply.grantIds).to.deep.equal([id(5)]);
@@ -115,6 +116,7 @@ describe("grant-list", () => {
     // A grant that is opened after the revocation has no consent, so it is revoked.
     const late = run("grantOpened", grant);
     expect(late.send.map(({ key }) => key)).to.deep.equal([id(5)]);
+    expect(run("addGrant", grant).reply).to.deep.equal({ isRecorded: false });
   });
 
   it("grantOpened() and grantEnded() count each grant once, and past the limit the oldest ends", () => {

@@ -63,7 +63,10 @@ export const grantListActor = defineActor(grantList, {
       return { ...rest, reply: { grantIds }, send };
     },
 
-    addGrant: (state, grant, context) => ({ ...withGrant(state, grant, context), reply: {} }),
+    addGrant(state, grant, context) {
+      const isRecorded = clientOf({ state, rows: context.rows }, grant.clientId) !== undefined;
+      return { ...withGrant(state, grant, context), reply: { isRecorded } };
+    },
     grantOpened: (state, grant, context) => withGrant(state, grant, context),
 
     grantEnded(state, { clientId, grantId }, { rows }) {

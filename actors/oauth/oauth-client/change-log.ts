@@ -10,13 +10,23 @@ import {
 import { type ChangeRow, changeRow, type LiveClient } from "./oauth-client-state.ts";
 
 /**
- * Limits the log entries, lookups of the domain and fetches of the logo that people may cause for one client within a
- * day. A person who tries out the settings causes about twenty.
+ * Limits the log entries, lookups of the domain and fetches of the logo that one author may cause for one client
+ * within a day. A person who tries out the settings causes about twenty.
  */
 export const CLIENT_CHANGES_PER_DAY_MAX = 40;
 /**
- * Limits the entries in the log of one client. At CLIENT_CHANGES_PER_DAY_MAX entries a day, the log covers at least
- * ten days.
+ * Limits those of all authors together. It leaves some to the owner of the client, who must undo the changes of an
+ * intruder with a stolen token.
+ */
+export const CLIENT_CHANGES_OF_ALL_PER_DAY_MAX = 50;
+/**
+ * Limits those of all authors together for a person who is signed in. It leaves some even if an intruder with a stolen
+ * token has created further tokens.
+ */
+export const CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX = 60;
+/**
+ * Limits the entries in the log of one client. At CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX entries a day, the log covers
+ * at least ten days.
  */
 export const AUDIT_ENTRIES_MAX = 600;
 
@@ -50,19 +60,30 @@ export function logged(
 }
 
 /**
- * Returns the state with `entries` more changes counted. Throws `rate_limited` if the daily limit is reached.
- * Otherwise a person could push their own earlier changes out of the log, and fill lanes that all accounts share.
+ * Returns the state with `entries` more changes counted. Throws `rate_limited` if a daily limit is reached. Otherwise
+ * a person could push their own earlier changes out of the log, and fill lanes that all accounts share.
  */
-export function counted(state: LiveClient, entries: number, now: number): LiveClient {
+export function counted(
+  state: LiveClient,
+  entries: number,
+  { by, at: now }: { by: Author; at: number },
+): LiveClient {
   const { lately } = state;
   const isSameDay = lately !== undefined && now < lately.since + DAY_MS;
-  const { since, entries: before } = isSameDay ? lately : { since: now, entries: 0 };
-  if (before >= CLIENT_CHANGES_PER_DAY_MAX) {
-    const text = `Cannot change client: it was changed ${CLIENT_CHANGES_PER_DAY_MAX} times within a day`;
+  const { since, entries: before, authors = {} } = isSameDay ? lately : { since: now, entries: 0 };
+  const author = [by.type, by.id, by.clientId].join(" ");
+  const own = authors[author] ?? 0;
+  const isSession = by.type === "user" && by.clientId === undefined;
+  const most = isSession
+    ? CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX
+    : CLIENT_CHANGES_OF_ALL_PER_DAY_MAX;
+  if (own >= CLIENT_CHANGES_PER_DAY_MAX || before >= most) {
+    const text = `Cannot change client: you changed it ${own} times and others ${before - own} times within a day`;
     const retryAfterS = Math.ceil((since + DAY_MS - now) / 1_000);
     throw new ActorError("rate_limited", text, { retryAfterS });
   }
-  return { ...state, lately: { since, entries: before + entries } };
+  const next = { ...authors, [author]: own + entries };
+  return { ...state, lately: { since, entries: before + entries, authors: next } };
 }
 
 /** Returns the fields of a registration that changed. */

@@ -49,8 +49,17 @@ const Live = z.object({
   promotedAt: EpochMs.optional(),
   /** The number of the next change in the log. */
   nextChange: z.int().min(0),
-  /** The number of changes that people caused within a day, and the start of this day. */
-  lately: z.object({ since: EpochMs, entries: z.int().min(0) }).optional(),
+  /**
+   * The number of changes that people caused within a day, and the start of this day. `authors` has the numbers of
+   * each author; absent in states of the first release.
+   */
+  lately: z
+    .object({
+      since: EpochMs,
+      entries: z.int().min(0),
+      authors: z.record(z.string(), z.int().min(0)).optional(),
+    })
+    .optional(),
 });
 export type LiveClient = DeepReadonly<z.infer<typeof Live>>;
 

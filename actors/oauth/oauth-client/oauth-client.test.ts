@@ -6,7 +6,12 @@ import {
 } from "../../../schemas/oauth/limits.ts";
 import { CLIENT_CHARS_MAX } from "../../../schemas/oauth/oauth-client-settings.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
-import { AUDIT_ENTRIES_MAX, CLIENT_CHANGES_PER_DAY_MAX } from "./change-log.ts";
+import {
+  AUDIT_ENTRIES_MAX,
+  CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX,
+  CLIENT_CHANGES_OF_ALL_PER_DAY_MAX,
+  CLIENT_CHANGES_PER_DAY_MAX,
+} from "./change-log.ts";
 import { OAuthClientState } from "./oauth-client-state.ts";
 import {
   ACCOUNT,
@@ -164,11 +169,27 @@ describe("oauth-client", () => {
     expect(client.get().secrets).to.have.length(1);
   });
 
-  it("addSecret() keeps two, and refuses a third until the old one is removed", () => {
+  it("addSecret() replaces the newer of two secrets if it was never used", () => {
+    const client = DrivenClient.made();
+    client.addSecret(2);
+    client.addSecret(3);
+    expect(client.live).to.deep.equal({ change: "updated" });
+    const both = client.run("getForAuthorization", {}).secrets;
+    expect(both.map(({ hash }) => hash)).to.deep.equal([secret(1).hash, secret(3).hash]);
+    const [added, removed] = client.changes();
+    expect([removed?.action, removed?.changes[0]?.from]).to.deep.equal([
+      "secret_removed",
+      '"…0002"',
+    ]);
+    expect([added?.action, added?.changes[0]?.to]).to.deep.equal(["secret_added", '"…0003"']);
+  });
+
+  it("addSecret() keeps two, and refuses a third if the second is in use, until the old one is removed", () => {
     const client = DrivenClient.made();
     client.now += 5;
     client.addSecret(2);
     expect(client.live).to.deep.equal({ change: "updated" });
+    client.run("secretUsed", { secretId: client.get().secrets[1]?.id ?? "" });
     expect(refusal(() => client.addSecret(3)).code).to.equal("conflict");
     const both = client.run("getForAuthorization", {}).secrets;
     expect(both.map(({ hash }) => hash)).to.deep.equal([secret(1).hash, secret(2).hash]);
@@ -341,6 +362,66 @@ describe("oauth-client", () => {
     for (const change of changes) change();
     client.state = state;
     client.run("remove", { accountId: ACCOUNT, by });
+  });
+
+  it("leaves changes of the day to other authors, and after many authors to people who are signed in", () => {
+    const client = DrivenClient.made();
+    client.addSecret(2);
+    const change = () =>
+      client.update({
+        clientName: `Bot ${client.state.life === "live" && client.state.nextChange}`,
+      });
+    const changeWhileAllowed = () => {
+      for (let times = 0; ; times++) {
+        try {
+          change();
+        } catch (error) {
+          expect(error).to.include({ code: "rate_limited" });
+          return times;
+        }
+      }
+    };
+    expect(changeWhileAllowed()).to.equal(CLIENT_CHANGES_PER_DAY_MAX - 2);
+    client.removeOldSecret();
+    const owner = { type: "user" as const, id: "8".repeat(32) };
+    // The same person through a client of theirs is another author.
+    client.by = { ...owner, clientId: "9".repeat(32) };
+    const others = CLIENT_CHANGES_OF_ALL_PER_DAY_MAX - CLIENT_CHANGES_PER_DAY_MAX;
+    expect(changeWhileAllowed()).to.equal(others);
+    client.by = { type: "api_token", id: "6".repeat(32) };
+    expect(changeWhileAllowed()).to.equal(0);
+    client.by = owner;
+    const left = CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX - CLIENT_CHANGES_OF_ALL_PER_DAY_MAX;
+    expect(changeWhileAllowed()).to.equal(left);
+    expect(OAuthClientState.parse(JSON.parse(JSON.stringify(client.state)))).to.deep.equal(
+      client.state,
+    );
+    client.now += 86_400_000;
+    expect(changeWhileAllowed()).to.equal(CLIENT_CHANGES_PER_DAY_MAX);
+  });
+
+  it("counts the removal of a secret with its addition, and never refuses it", () => {
+    const client = DrivenClient.made();
+    for (let number = 2; number < 2 + CLIENT_CHANGES_PER_DAY_MAX / 2; number++) {
+      client.addSecret(number);
+      client.removeOldSecret();
+    }
+    expect(refusal(() => client.addSecret(99)).code).to.equal("rate_limited");
+    expect(client.rows.size).to.equal(1 + CLIENT_CHANGES_PER_DAY_MAX);
+  });
+
+  it("reads the count of a day that has no authors, as the first release stored it", () => {
+    const client = DrivenClient.made();
+    client.update({ clientName: "Other" });
+    const { state } = client;
+    if (state.life !== "live" || !state.lately) throw new Error("nothing was counted");
+    const { authors: _, ...lately } = state.lately;
+    client.state = OAuthClientState.parse({
+      ...state,
+      lately: { ...lately, entries: CLIENT_CHANGES_OF_ALL_PER_DAY_MAX - 1 },
+    });
+    client.update({ clientName: "Last" });
+    expect(refusal(() => client.update({ clientName: "More" })).code).to.equal("rate_limited");
   });
 
   it("counts an update that names the logo among the changes of a day, even if it changes nothing", () => {

@@ -24,6 +24,9 @@ import { ChangeRow, type LiveClient, OAuthClientState } from "./oauth-client-sta
 import { newSecret, secretLog, withoutOldSecret, withSecret } from "./secrets.ts";
 import { checkSettings, update } from "./update.ts";
 
+/** The entries in the change log that a new secret causes: its addition, and the removal of an older one. */
+const ENTRIES_PER_SECRET = 2;
+
 const live = { change: "updated" } as const;
 const removed = { change: "removed" } as const;
 
@@ -33,7 +36,7 @@ const removed = { change: "removed" } as const;
  * State: `{ life: "none" }`, `{ life: "removed", accountId, removedAt }` (forgotten after 90 days), or `{ life:
  * "live", accountId, registration, visibility, secrets: [{ id, lastFour, createdAt, lastUsedAt?, hash }], code,
  * domain?, checks, openLookup?: { check, queuedAt }, createdAt, updatedAt, promotedAt?, nextChange, lately? }`;
- * `lately` is `{ since, entries }`, the changes of the day that began then; `domain` is `{ status, host, startedAt,
+ * `lately` is `{ since, entries, authors? }`, the changes of the day that began then, and those of each author; `domain` is `{ status, host, startedAt,
  * pace: { pollMs, windowMs }, lookups, awaiting?, lastAnswer?, lastCheckedAt?, nextCheckAt?, verifiedAt?,
  * missingSince? }`, where `awaiting` is the number of the lookup whose answer counts; `openLookup` is the lookup
  * whose result did not arrive yet; the secrets themselves are stored nowhere
@@ -100,7 +103,7 @@ export const oauthClientActor = defineActor(oauthClient, {
       // One more entry is counted if a lookup follows, because its result may add an entry. A fetch of the logo alone
       // counts too, because it costs a task.
       const entries = Math.max(logs.length + Number(typeof checkAt === "number"), send.length);
-      const changed = counted(next, entries, now);
+      const changed = counted(next, entries, { by: asked.by, at: now });
       return {
         ...logged(changed, logs, { by: asked.by, at: now }),
         reply: entryOf(next),
@@ -113,19 +116,21 @@ export const oauthClientActor = defineActor(oauthClient, {
     addSecret(state, { accountId, by, secret }, { key, now, newId }) {
       const client = ownedBy(state, accountId, key);
       const made = newSecret(secret, newId(), now);
-      const next = counted({ ...withSecret(client, made), updatedAt: now }, 1, now);
-      return {
-        ...logged(next, [secretLog("secret_added", made)], { by, at: now }),
-        reply: {},
-        live,
-      };
+      const [changed, replaced] = withSecret(client, made);
+      const logs = [
+        ...(replaced ? [secretLog("secret_removed", replaced)] : []),
+        secretLog("secret_added", made),
+      ];
+      // The entry of the old secret's removal is counted in advance, because nothing may keep a person from removing
+      // a secret that was stolen.
+      const next = counted({ ...changed, updatedAt: now }, ENTRIES_PER_SECRET, { by, at: now });
+      return { ...logged(next, logs, { by, at: now }), reply: {}, live };
     },
 
     removeOldSecret(state, { accountId, by }, { key, now }) {
       const [next, old] = withoutOldSecret(ownedBy(state, accountId, key));
       const log = secretLog("secret_removed", old);
-      const changed = counted({ ...next, updatedAt: now }, 1, now);
-      return { ...logged(changed, [log], { by, at: now }), reply: {}, live };
+      return { ...logged({ ...next, updatedAt: now }, [log], { by, at: now }), reply: {}, live };
     },
 
     remove(state, { accountId, by }, { key, now }) {

@@ -12,20 +12,31 @@ export function newSecret({ hash, lastFour }: NewSecret, id: string, now: number
   return { id, hash, lastFour, createdAt: now };
 }
 
-export function withSecret(state: LiveClient, secret: StoredSecret): LiveClient {
+/**
+ * Returns the state with one more secret, and the secret that it replaces. If the newer of two secrets was never
+ * used, it is replaced: the response that showed it may have been lost, so that nobody knows it.
+ */
+export function withSecret(
+  state: LiveClient,
+  secret: StoredSecret,
+): [LiveClient, StoredSecret | undefined] {
   if (state.registration.tokenEndpointAuthMethod === "none") {
     throw new ActorError(
       "invalid_request",
       'Cannot rotate secret: a client with token_endpoint_auth_method "none" has none',
     );
   }
-  if (state.secrets.length >= CLIENT_SECRETS_MAX) {
+  if (state.secrets.length < CLIENT_SECRETS_MAX) {
+    return [{ ...state, secrets: [...state.secrets, secret] }, undefined];
+  }
+  const unused = state.secrets.at(-1);
+  if (unused?.lastUsedAt !== undefined) {
     throw new ActorError(
       "conflict",
-      `Cannot rotate secret: the client has ${CLIENT_SECRETS_MAX}, so the old one must be deleted first`,
+      `Cannot rotate secret: the client has ${CLIENT_SECRETS_MAX} and uses the new one, so the old one must be deleted first`,
     );
   }
-  return { ...state, secrets: [...state.secrets, secret] };
+  return [{ ...state, secrets: [...state.secrets.slice(0, -1), secret] }, unused];
 }
 
 /** Returns the state without the older of the two secrets, and the removed secret. */

@@ -1,4 +1,7 @@
-/** The tokens of a grant: finds them by their hashes, adds tokens, and removes expired ones. */
+/**
+ * The tokens of a grant: finds them by their hashes, adds tokens, and removes expired ones. Decides whether a used
+ * refresh token may be used once more.
+ */
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { REFRESH_GRACE_MS } from "../../../schemas/oauth/limits.ts";
 import type { GrantToken } from "../../../schemas/oauth/oauth-grant.ts";
@@ -23,11 +26,17 @@ export const TOKEN_RECORDS_BYTES_MAX = 250_000;
  * for 30 days.
  */
 export const USED_REFRESH_TOKENS_MAX = 750;
+/**
+ * Limits the uses of a refresh token after its grace period. Each makes the grant remember one token more. Without a
+ * limit, a thief could repeat them until the grant forgets the token that the thief replaced first.
+ */
+export const LATE_RETRIES_MAX = 5;
 
 type Open = DeepReadonly<OpenGrant>;
 type Token = DeepReadonly<GrantToken>;
 /** A token. `usedAt` is the time of its first use; only codes and refresh tokens have it. */
 export type UsableToken = Token & { readonly usedAt?: number | undefined };
+type RefreshToken = Open["refresh"][number];
 
 /**
  * The number of characters that a grant remembers of a used token's hash. Half a SHA-256 (128 bits) is enough: an
@@ -41,39 +50,94 @@ export const isLive = ({ expiresAt }: { expiresAt: number }, now: number) => now
 export const isSpent = ({ usedAt }: { usedAt?: number | undefined }, now: number) =>
   usedAt !== undefined && now - usedAt >= REFRESH_GRACE_MS;
 
-export const wasUsed = (state: Open, hash: string) =>
-  state.usedRefresh.includes(hash.slice(0, REMEMBERED_CHARS));
+const shortOf = ({ hash }: { hash: string }) => hash.slice(0, REMEMBERED_CHARS);
 
-/** Returns the state with the new tokens and without expired tokens. */
+export const wasUsed = (state: Open, hash: string) => state.usedRefresh.includes(shortOf({ hash }));
+
+const successorsOf = (state: Open, token: RefreshToken) =>
+  state.refresh.filter(({ from }) => from === shortOf(token));
+
+/**
+ * Returns whether the use of this token, whose grace period is over, is a retry: no token that was issued for it has
+ * appeared, so the client has probably not received the response.
+ */
+export function isRetriable(state: Open, token: RefreshToken): boolean {
+  const { isConfirmed = false, retries = 0 } = token;
+  return !isConfirmed && retries < LATE_RETRIES_MAX && successorsOf(state, token).length > 0;
+}
+
+/** Returns the state with the refresh token from which a used token came marked as confirmed. */
+export function withConfirmed(state: Open, { from }: { from?: string | undefined }): Open {
+  const source = state.refresh.find((one) => shortOf(one) === from);
+  if (from === undefined || !source || source.isConfirmed) return state;
+  const confirmed = { ...source, isConfirmed: true };
+  return { ...state, refresh: state.refresh.map((one) => (one === source ? confirmed : one)) };
+}
+
+/** Returns the state after a refresh token was used. A retry after the grace period revokes the token's successors. */
+export function withUse(state: Open, token: RefreshToken, now: number): Open {
+  const isLate = isSpent(token, now);
+  const successors = successorsOf(state, token);
+  const dropped = isLate ? successors : [];
+  // Successors that a limit has removed, or that an earlier version issued, may have been used.
+  const isUnclear = token.usedAt !== undefined && successors.length === 0;
+  const used = {
+    ...token,
+    usedAt: token.usedAt ?? now,
+    ...(isLate && { retries: (token.retries ?? 0) + 1 }),
+    ...(isUnclear && { isConfirmed: true }),
+  };
+  const next = {
+    ...state,
+    access: isLate ? state.access.filter(({ from }) => from !== shortOf(token)) : state.access,
+    refresh: state.refresh
+      .filter((one) => !dropped.includes(one))
+      .map((one) => (one === token ? used : one)),
+    usedRefresh: remembered([...state.usedRefresh, ...dropped.map(shortOf)]),
+  };
+  return withConfirmed(next, token);
+}
+
+const remembered = (hashes: readonly string[]) => hashes.slice(-USED_REFRESH_TOKENS_MAX);
+
+/** Returns the state with the new tokens and without expired tokens. `source`: the hash of the used refresh token. */
 export function withTokens(
   state: Open,
   { access, refresh }: { access: Token; refresh?: Token | undefined },
-  now: number,
+  { now, source }: { now: number; source?: string },
 ): Open {
-  const accesses = [...state.access.filter((token) => isLive(token, now)), access];
+  const origin = source === undefined ? {} : { from: shortOf({ hash: source }) };
+  const accesses = [
+    ...state.access.filter((token) => isLive(token, now)),
+    { ...access, ...origin },
+  ];
   return {
     ...state,
     access: lastOf(accesses, ACCESS_TOKENS_PER_GRANT_MAX),
-    ...withRefresh(state, refresh, now),
+    ...withRefresh(state, refresh && { ...refresh, ...origin }, now),
   };
 }
 
-function withRefresh(state: Open, refresh: Token | undefined, now: number) {
+function withRefresh(state: Open, refresh: RefreshToken | undefined, now: number) {
   const live = state.refresh.filter((token) => isLive(token, now));
   const served = live.filter((token) => !isSpent(token, now));
-  const next: readonly UsableToken[] = refresh ? [refresh] : [];
+  const next: readonly RefreshToken[] = refresh ? [refresh] : [];
+  const after = { ...state, refresh: [...live, ...next] };
+  const retriable = live.filter((token) => isSpent(token, now) && isRetriable(after, token));
   // If there are too many tokens, used tokens in their grace period are dropped last. If one were dropped, a
   // concurrent refresh with it would look like a replay and end the grant.
-  const byWorth = [...served.filter(isUnused), ...served.filter((one) => !isUnused(one)), ...next];
+  const byWorth = [
+    ...retriable,
+    ...served.filter(isUnused),
+    ...served.filter((one) => !isUnused(one)),
+    ...next,
+  ];
   const worth = new Set(lastOf(byWorth, REFRESH_TOKENS_PER_GRANT_MAX));
   const kept = [...live, ...next].filter((token) => worth.has(token));
   // Only dropped tokens that were used are remembered: the use of a dropped token that was never used is no replay.
   const evicted = live.filter((token) => !worth.has(token) && !isUnused(token));
-  const used = [
-    ...state.usedRefresh,
-    ...evicted.map(({ hash }) => hash.slice(0, REMEMBERED_CHARS)),
-  ];
-  return { refresh: kept, usedRefresh: used.slice(-USED_REFRESH_TOKENS_MAX) };
+  const used = [...state.usedRefresh, ...evicted.map(shortOf)];
+  return { refresh: kept, usedRefresh: remembered(used) };
 }
 
 const isUnused = ({ usedAt }: UsableToken) => usedAt === undefined;

@@ -14,12 +14,13 @@ import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import {
   ACCESS_TOKENS_PER_GRANT_MAX,
+  LATE_RETRIES_MAX,
   REFRESH_TOKENS_PER_GRANT_MAX,
   TOKEN_RECORDS_BYTES_MAX,
   USED_REFRESH_TOKENS_MAX,
 } from "./grant-tokens.ts";
 import { oauthGrantActor } from "./oauth-grant.ts";
-import type { OAuthGrantState } from "./oauth-grant-state.ts";
+import { OAuthGrantState } from "./oauth-grant-state.ts";
 
 const NOW = 1_000_000;
 const hash = (number: number) => number.toString(16).padStart(32, "0").padEnd(64, "0");
@@ -89,11 +90,85 @@ describe("oauth-grant", () => {
     const retried = run("refresh", state, next(20), late - 1);
     expect(retried.reply.outcome).to.equal("issued");
     expect(find(retried.state, "refresh", 11).token.used).to.equal(false);
-    expect(find(state, "refresh", 3, late).token.used).to.equal(true);
-    const reused = run("refresh", state, next(20), late);
+    const used = run("refresh", state, { ...next(30), refreshHash: hash(11) }, late).state;
+    expect(find(used, "refresh", 3, late).token.used).to.equal(true);
+    const reused = run("refresh", used, next(20), late);
     expect([reused.reply.outcome, reused.forgotten]).to.deep.equal(["reused", true]);
     // The retry did not extend the grace period.
-    expect(run("refresh", retried.state, next(30), late).forgotten).to.equal(true);
+    const both = run("refresh", retried.state, { ...next(30), refreshHash: hash(21) }, late).state;
+    expect(run("refresh", both, next(40), late).forgotten).to.equal(true);
+  });
+
+  describe("refresh() with a token whose response was lost", () => {
+    const late = NOW + 2 * REFRESH_GRACE_MS;
+    /** Refreshes; the new access token is `number`, the new refresh token `number + 1`. */
+    const refresh = (state: State, used: number, number: number, now = NOW) => {
+      const access = token(number, ACCESS_TOKEN_MS, now);
+      const next = token(number + 1, REFRESH_TOKEN_MS, now);
+      return run("refresh", state, { refreshHash: hash(used), access, refresh: next }, now);
+    };
+    const lost = refresh(redeemed, 3, 10).state;
+
+    it("issues tokens after the grace period, and revokes those of the lost response", () => {
+      expect(find(lost, "refresh", 3, late).token.used).to.equal(false);
+      const { state, reply, live } = refresh(lost, 3, 20, late);
+      expect([reply.outcome, live]).to.deep.equal(["issued", { change: "revoked" }]);
+      expect(refusal(() => find(state, "access", 10, late)).code).to.equal("not_found");
+      expect(find(state, "access", 20, late).token.used).to.equal(false);
+      const next = refresh(state, 21, 30, late).state;
+      expect(find(next, "refresh", 31, late).token.used).to.equal(false);
+      expect(find(next, "refresh", 3, late).token.used).to.equal(true);
+    });
+
+    it("ends the grant if a refresh token of the lost response appears afterwards", () => {
+      const { state } = refresh(lost, 3, 20, late);
+      expect(find(state, "refresh", 11, late).token.used).to.equal(true);
+      const { reply, forgotten } = refresh(state, 11, 30, late);
+      expect([reply.outcome, forgotten]).to.deep.equal(["reused", true]);
+    });
+
+    it("ends the grant if one of the new tokens was used before", () => {
+      const refreshed = refresh(lost, 11, 30).state;
+      const opened = run("find", lost, { kind: "access", hash: hash(10) }).state;
+      for (const state of [refreshed, opened]) {
+        expect(find(state, "refresh", 3, late).token.used).to.equal(true);
+        const { reply, forgotten } = refresh(state, 3, 40, late);
+        expect([reply.outcome, forgotten]).to.deep.equal(["reused", true]);
+      }
+      // Only the first use of an access token is stored.
+      const again = run("find", opened, { kind: "access", hash: hash(10) });
+      expect(again.changed).to.equal(false);
+    });
+
+    it("issues tokens LATE_RETRIES_MAX times, and then ends the grant", () => {
+      let state: State = lost;
+      for (let i = 0; i < LATE_RETRIES_MAX; i++) {
+        const retried = refresh(state, 3, 100 + 2 * i, late);
+        expect(retried.reply.outcome).to.equal("issued");
+        state = retried.state;
+      }
+      expect(state.status === "open" && state.refresh.length).to.equal(1);
+      expect(refresh(state, 3, 200, late).forgotten).to.equal(true);
+    });
+
+    it("keeps the used token of one process while other processes refresh", () => {
+      // Two processes have used the same token, and each then its own. The second does not get the response.
+      const both = refresh(lost, 3, 20).state;
+      const first = refresh(both, 11, 30).state;
+      const second = refresh(first, 21, 40).state;
+      const later = refresh(second, 31, 50, late).state;
+      expect(refresh(later, 21, 60, late).reply.outcome).to.equal("issued");
+    });
+
+    it("ends the grant for a token whose successors an earlier version did not name", () => {
+      if (lost.status !== "open") throw new Error("ended");
+      const refreshed = lost.refresh.map(({ from: _, ...old }) => old);
+      const access = lost.access.map(({ from: _, ...old }) => old);
+      const old = OAuthGrantState.parse({ ...lost, refresh: refreshed, access });
+      expect(refresh(old, 3, 20, late).forgotten).to.equal(true);
+      const { state } = refresh(old, 3, 20, NOW + REFRESH_GRACE_MS - 1);
+      expect(refresh(state, 3, 30, late).forgotten).to.equal(true);
+    });
   });
 
   it("refresh() recognizes a used token after many others up to the limit, and rejects forged ones", () => {
@@ -166,7 +241,8 @@ describe("oauth-grant", () => {
     for (const number of [3, 1_001, 1_000 + times]) {
       expect(find(state, "refresh", number).token.used).to.equal(false);
     }
-    const late = run("refresh", state, { ...oldest, refreshHash: hash(3) }, NOW + REFRESH_GRACE_MS);
+    const used = retried(state, 1_001, { first: 5_000, times: 1 });
+    const late = run("refresh", used, { ...oldest, refreshHash: hash(3) }, NOW + REFRESH_GRACE_MS);
     expect([late.reply.outcome, late.forgotten]).to.deep.equal(["reused", true]);
   });
 

@@ -1,6 +1,6 @@
 /**
  * Decides whether the code and tokens of a grant are valid. Ends the grant if its code is used twice, or if a refresh
- * token is used again after its grace period.
+ * token is used again after its grace period although the client has received its successor.
  */
 import type { DeepReadonly, Envelope } from "../../../schemas/contract.ts";
 import { envelope } from "../../../schemas/contract.ts";
@@ -9,7 +9,16 @@ import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { sameHash } from "../../account/lib/hashes/same-hash.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { endsAt, isLive, isSpent, type UsableToken, wasUsed, withTokens } from "./grant-tokens.ts";
+import {
+  endsAt,
+  isLive,
+  isRetriable,
+  isSpent,
+  wasUsed,
+  withConfirmed,
+  withTokens,
+  withUse,
+} from "./grant-tokens.ts";
 import { OAuthGrantState, type OpenGrant } from "./oauth-grant-state.ts";
 
 /**
@@ -17,7 +26,7 @@ import { OAuthGrantState, type OpenGrant } from "./oauth-grant-state.ts";
  *
  * State: `{ status: "none" }` or `{ status: "open", grant: { clientId, userId, email, scopes, rejectedScopes,
  * accountIds, createdAt, expiresAt }, code, access, refresh, usedRefresh }`; tokens are `{ hash, expiresAt, record,
- * usedAt? }`, and used refresh tokens 32 hex of their hashes; forgotten when it is revoked, or its last token expires
+ * usedAt?, from?, isConfirmed?, retries? }`, `from` and used refresh tokens are 32 hex of their hashes; forgotten when it is revoked, or its last token expires
  */
 export const oauthGrantActor = defineActor(oauthGrant, {
   state: OAuthGrantState,
@@ -50,20 +59,26 @@ export const oauthGrantActor = defineActor(oauthGrant, {
     },
 
     find(state, { kind, hash }, { now }) {
-      const { grant, ...tokens } = openOf(state, now);
-      if (kind === "refresh" && wasUsed({ grant, ...tokens }, hash)) {
+      const open = openOf(state, now);
+      const { grant, code } = open;
+      if (kind === "refresh" && wasUsed(open, hash)) {
         const token = { expiresAt: grant.expiresAt, record: {}, used: true };
         return { state, reply: { grant, token } };
       }
-      const { code } = tokens;
       if (kind === "code") {
         if (!sameHash(code.hash, hash)) throw unknown();
         return { state, reply: { grant, token: { ...code, used: code.usedAt !== undefined } } };
       }
-      const all: readonly UsableToken[] = tokens[kind];
-      const token = all.find((other) => sameHash(other.hash, hash));
-      if (!token || !isLive(token, now)) throw unknown();
-      const used = isSpent(token, now);
+      if (kind === "access") {
+        const token = liveToken(open.access, hash, now);
+        // The client has received the tokens that were issued with this one. That is stored once for each refresh.
+        return {
+          state: withConfirmed(open, token),
+          reply: { grant, token: { ...token, used: false } },
+        };
+      }
+      const token = liveToken(open.refresh, hash, now);
+      const used = isSpent(token, now) && !isRetriable(open, token);
       return { state, reply: { grant, token: { ...token, used } } };
     },
 
@@ -73,21 +88,23 @@ export const oauthGrantActor = defineActor(oauthGrant, {
       if (!sameHash(code.hash, codeHash)) throw unknown();
       if (code.usedAt !== undefined) return { ...endOf(open, key), reply: reused };
       if (!isLive(code, now)) throw unknown();
-      const next = withTokens({ ...open, code: { ...code, usedAt: now } }, tokens, now);
+      const next = withTokens({ ...open, code: { ...code, usedAt: now } }, tokens, { now });
       return { state: next, reply: issued, remind: { expire: endsAt(next) } };
     },
 
     refresh(state, { refreshHash, ...tokens }, { key, now }) {
       const open = openOf(state, now);
       if (wasUsed(open, refreshHash)) return { ...endOf(open, key), reply: reused };
-      const token = open.refresh.find(({ hash }) => sameHash(hash, refreshHash));
-      if (!token || !isLive(token, now)) throw unknown();
-      if (isSpent(token, now)) return { ...endOf(open, key), reply: reused };
-      const refresh = open.refresh.map((other) =>
-        other === token ? { ...token, usedAt: token.usedAt ?? now } : other,
-      );
+      const token = liveToken(open.refresh, refreshHash, now);
+      const isLate = isSpent(token, now);
+      if (isLate && !isRetriable(open, token)) return { ...endOf(open, key), reply: reused };
+      const next = withTokens(withUse(open, token, now), tokens, { now, source: refreshHash });
       // No new reminder is needed: the existing one checks the remaining tokens when it fires, and sets itself again.
-      return { state: withTokens({ ...open, refresh }, tokens, now), reply: issued };
+      return {
+        state: next,
+        reply: issued,
+        ...(isLate && { live: { change: "revoked" as const } }),
+      };
     },
 
     revokeAccess(state, { hash }) {
@@ -130,6 +147,17 @@ const unknown = () => new ActorError("not_found", "Cannot find token: it is unkn
 function openOf(state: State, now: number): DeepReadonly<OpenGrant> {
   if (state.status !== "open" || now >= state.grant.expiresAt) throw unknown();
   return state;
+}
+
+/** Returns the token with this hash. Refuses an unknown or expired one. */
+function liveToken<T extends { hash: string; expiresAt: number }>(
+  tokens: readonly T[],
+  hash: string,
+  now: number,
+): T {
+  const token = tokens.find((other) => sameHash(other.hash, hash));
+  if (!token || !isLive(token, now)) throw unknown();
+  return token;
 }
 
 /** Ends the grant: its code and tokens become invalid, and the person's grant list is notified. */

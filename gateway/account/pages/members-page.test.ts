@@ -193,6 +193,14 @@ describe("members page", function () {
     expect(await idOf("x@y.org")).to.equal("");
   });
 
+  it("a result in the address that no change has is not shown", async () => {
+    for (const done of ["constructor", "toString", "__proto__", "other"]) {
+      const { status, text } = await owner.open(`${MEMBERS}?done=${done}`);
+      expect([done, status, text.includes('role="status"')]).to.deep.equal([done, 200, false]);
+    }
+    expect((await owner.open(`${MEMBERS}?done=removed`)).text).to.contain("Removed.");
+  });
+
   it("a person with two accounts can switch between them", async () => {
     const { person, email, password } = await newPerson(world);
     const { text } = await invite(email, ["Administrator"]);

@@ -214,7 +214,7 @@ async function showList(
 ): Promise<void> {
   const { own, others } = administering;
   const { members, invited } = await readEntries(parts, own);
-  const done = form.refused ? undefined : DONE[visit.query("done") as keyof typeof DONE];
+  const done = form.refused ? undefined : doneText(visit.query("done"));
   visit.show(form.refused?.status ?? 200, {
     title: "Members",
     nav: await navOf(parts, visit, true),
@@ -332,6 +332,10 @@ const DONE = {
   removed: "Removed.",
   gone: "This entry no longer exists: somebody removed it, or the invitation was used or has expired.",
 } as const;
+
+/** The name comes from the address, so it may also be the name of a method that every object has. */
+const doneText = (name: string) =>
+  Object.hasOwn(DONE, name) ? DONE[name as keyof typeof DONE] : undefined;
 
 /** How pages show each refusal of the account's actor. Every other error is a fault. */
 const REFUSALS: Partial<

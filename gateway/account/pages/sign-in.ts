@@ -10,6 +10,7 @@ import { Email } from "../../../schemas/values.ts";
 import { Refused } from "../../pages/refused.ts";
 import { isCommonPassword } from "../common-passwords.ts";
 import { readInvitation } from "../invitation-text.ts";
+import { countersOf } from "../network-of.ts";
 import { hashPassword, isDated, matchNoPassword, passwordMatches } from "../password.ts";
 import type { PasswordSource } from "../password-hasher.ts";
 import { attemptPassword, checkOrTakeBack, countAttempt, uncountAttempt } from "./attempts.ts";
@@ -96,11 +97,12 @@ export async function signUp(
   const email = Email.safeParse(asked.email.trim());
   if (!email.success) throw new Refused(400, "Enter an e-mail address.", { field: "email" });
   await checkNewPassword(asked.password, email.data);
-  await countAttempt(actors, `signup-from ${asked.address}`, SIGNUPS_PER_ADDRESS_MAX);
+  const counters = countersOf("signup", asked.address, SIGNUPS_PER_ADDRESS_MAX);
+  for (const { key, limit } of counters) await countAttempt(actors, key, limit);
   const source = { from: `network ${asked.address}`, network: asked.address };
   const passwordHash = await checkOrTakeBack(
     () => hashPassword(asked.password, source),
-    () => uncountAttempt(actors, `signup-from ${asked.address}`),
+    () => Promise.all(counters.map(({ key }) => uncountAttempt(actors, key))),
   );
   const roles = ["Super Administrator" as const];
   const accounts = asked.isInvited ? [] : [{ accountId: newId(), roles }];

@@ -253,7 +253,8 @@ function updateToken({ actors, now }: TokenParts) {
     const { accountId } = caller;
     checkResources(body, accountId);
     // The expiry is checked only if it changes, so that an expired token can keep its expiry time.
-    const { lastFour, expiresAt } = await findChangeable(actors, id, caller, "update");
+    const before = await findChangeable(actors, id, caller, "update");
+    const { lastFour, expiresAt } = before;
     const validity = validityOf(body);
     if (validity.expiresAt !== expiresAt) {
       checkExpiry(body, now());
@@ -261,7 +262,9 @@ function updateToken({ actors, now }: TokenParts) {
     }
     const permissions = requestedPermissions(body);
     checkHeld(permissions, caller, "update");
-    const isDisabled = body.status === "disabled";
+    // "expired" hides whether the token is disabled too. A body that does not say it must not make the token active.
+    const { status = "expired" } = body;
+    const isDisabled = status === "expired" ? before.isDisabled === true : status === "disabled";
     const opens = { permissions, ...validity, ...(isDisabled && { isDisabled }) };
     // The permissions are changed first. If the second call fails, repeating the request updates the account's list.
     const { changes } = await actors.call(apiToken, id, "change", { opens });

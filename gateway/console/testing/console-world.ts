@@ -196,6 +196,11 @@ export class ConsoleWorld implements AsyncDisposable {
     return String(await this.page.evaluate("document.body.innerText"));
   }
 
+  /** Makes the page read its data again, as it does when it becomes visible. */
+  async refresh(): Promise<void> {
+    await this.page.evaluate('document.dispatchEvent(new Event("visibilitychange")); 0');
+  }
+
   /** Waits until nothing is loading. */
   async settled(): Promise<void> {
     await this.page.waitForFunction('!document.querySelector(".skeleton, .starting")');

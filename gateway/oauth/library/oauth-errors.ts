@@ -1,10 +1,8 @@
 /** Reports a temporary failure of actors as the OAuth error `temporarily_unavailable`. */
 
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { ActorError } from "../../../schemas/errors.ts";
+import { isTemporary } from "./is-temporary.ts";
 import { errors } from "./oidc-library.ts";
-
-const PASSING = new Set(["unavailable", "busy", "deadline_exceeded"]);
 
 /** The library has no class for this error of RFC 6749 section 4.1.2.1. */
 class TemporarilyUnavailable extends errors.OIDCProviderError {
@@ -26,10 +24,7 @@ export function withOAuthErrors(actors: ActorClient): ActorClient {
     try {
       return await actors.call(...asked);
     } catch (error) {
-      if (error instanceof ActorError && PASSING.has(error.code)) {
-        throw new TemporarilyUnavailable(error);
-      }
-      throw error;
+      throw isTemporary(error) ? new TemporarilyUnavailable(error) : error;
     }
   };
   return {

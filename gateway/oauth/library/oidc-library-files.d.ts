@@ -4,6 +4,7 @@ declare module "oidc-provider/lib/provider.js" {
 }
 declare module "oidc-provider/lib/helpers/errors.js" {
   import { errors } from "oidc-provider";
+  export import AccessDenied = errors.AccessDenied;
   export import OIDCProviderError = errors.OIDCProviderError;
   export import InvalidGrant = errors.InvalidGrant;
   export import InvalidRedirectUri = errors.InvalidRedirectUri;

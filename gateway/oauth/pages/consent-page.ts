@@ -4,7 +4,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { ACCOUNTS_PER_GRANT_MAX, CLIENTS_PER_USER_MAX } from "../../../schemas/oauth/limits.ts";
 import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
-import { SCOPES, type Scope } from "../../../schemas/oauth/scopes.ts";
+import { isIdentityScope, SCOPES, type Scope } from "../../../schemas/oauth/scopes.ts";
 import { findMember } from "../../account/find-member.ts";
 import type { SignedIn } from "../../account/find-session.ts";
 import type { FormPage } from "../../account/pages/form-page.ts";
@@ -64,6 +64,10 @@ function decide(parts: PageParts) {
     }
     const choices = await readChoices(parts, request);
     const consent = consentOf(visit, choices);
+    if (visit.text("shown") !== shownScopes(choices)) {
+      const text = `The owner of ${request.client.clientName} changed what it asks for. Decide again.`;
+      return showChoices(parts, visit, request, new Refused(409, text), consent);
+    }
     if (consent.accountIds.length === 0 && choices.accounts.length > 0) {
       return showChoices(
         parts,
@@ -72,6 +76,10 @@ function decide(parts: PageParts) {
         new Refused(400, "Choose at least one account."),
         consent,
       );
+    }
+    if (choices.accounts.length === 0 && needsAccount(consent.scopes)) {
+      // The grant would give access to nothing, so the next request of the client would come here again.
+      return showChoices(parts, visit, request, new Refused(400, NO_ACCOUNT), consent);
     }
     if (consent.accountIds.length > ACCOUNTS_PER_GRANT_MAX) {
       const text = `Choose at most ${ACCOUNTS_PER_GRANT_MAX} accounts.`;
@@ -143,20 +151,43 @@ async function showPrivateClient(
   visit: Visit,
   asked: ConsentRequest,
 ): Promise<void> {
-  const { client, person, uid } = asked;
-  const { link } = parts;
+  const { client, person } = asked;
   visit.show(403, {
     title: "Private client",
     leadsOut: true,
     body: html`<h1>${client.clientName} is private</h1>
 <p>Only members of the account that owns it can authorize it, and you, ${person.email}, are not one of them.
 Ask an administrator of that account to invite you, or sign in as somebody else.</p>
-<form method="post" action="${link("/oauth2/consent")}">
+${await denialForm(parts, visit, asked)}`,
+  });
+}
+
+/** Shows that the person cannot give what the client requires, because it is in an account. */
+async function showNoAccount(
+  parts: PageParts,
+  visit: Visit,
+  asked: ConsentRequest,
+  { required }: Choices,
+): Promise<void> {
+  const { client, person } = asked;
+  visit.show(403, {
+    title: "No account",
+    leadsOut: true,
+    body: html`<h1>You belong to no account</h1>
+<p>${client.clientName} asks for access to an account, and you, ${person.email}, are a member of none.
+Ask an administrator of an account to invite you, or sign in as somebody else.</p>
+${requiredList(required)}
+${await denialForm(parts, visit, asked)}`,
+  });
+}
+
+async function denialForm(parts: PageParts, visit: Visit, asked: ConsentRequest): Promise<Html> {
+  const { client, uid } = asked;
+  return html`<form method="post" action="${parts.link("/oauth2/consent")}">
 ${await visit.markField(purposeOf(asked))}
 <input type="hidden" name="interaction" value="${uid}">
 <div class="buttons"><button name="decision" value="deny">Back to ${client.clientName}</button></div>
-</form>`,
-  });
+</form>`;
 }
 
 /** Shows the consent page again with the choices that the person just submitted. */
@@ -170,6 +201,9 @@ async function showChoices(
   const { client, clientId, person, uid } = asked;
   const { actors, link } = parts;
   const choices = await readChoices(parts, asked);
+  if (choices.accounts.length === 0 && needsAccount(choices.required)) {
+    return showNoAccount(parts, visit, asked, choices);
+  }
   const { consent } = await actors.call(grantList, person.userId, "getConsent", { clientId });
   const ticked = chosen
     ? new Set(chosen.accountIds)
@@ -189,6 +223,7 @@ ${refusalNote(refused)}
 <form method="post" action="${link("/oauth2/consent")}">
 ${await visit.markField(purposeOf(asked))}
 <input type="hidden" name="interaction" value="${uid}">
+<input type="hidden" name="shown" value="${shownScopes(choices)}">
 ${accountsField(choices.accounts, ticked)}
 ${requiredList(choices.required)}
 ${optionalField(choices.optional, chosen ?? consent)}
@@ -207,7 +242,19 @@ function goneScope({ client, waiting }: ConsentRequest): Scope | undefined {
   return knownScopes(waiting.params.scope).find((id) => !held.has(id));
 }
 
+const NO_ACCOUNT =
+  "You belong to no account, so you cannot allow access to one. Untick what you cannot allow.";
+
+const needsAccount = (scopes: readonly Scope[]) => scopes.some((id) => !isIdentityScope(id));
+
 const purposeOf = ({ uid }: ConsentRequest) => `consent ${uid}`;
+
+/**
+ * Returns the scopes as the page shows them. The form sends this text back: if the client changed while the page was
+ * open, an optional scope that the person unticked may be required now, and must not count as allowed.
+ */
+const shownScopes = ({ required, optional }: Choices) =>
+  `${required.join(" ")} | ${optional.join(" ")}`;
 
 function consentOf(visit: Visit, { required, optional, accounts }: Choices): Consent {
   const ticked = new Set(visit.texts("scope"));

@@ -13,6 +13,7 @@ import {
 } from "../../../schemas/oauth/oauth-client-settings.ts";
 import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { DnsServer } from "../../../scripts/testing/dns-server.ts";
+import { until } from "../../../scripts/testing/until.ts";
 import {
   giveToken,
   openAccount,
@@ -342,7 +343,16 @@ describe("routes of OAuth clients", function () {
     expect(server.asked).to.have.length(pauses.length);
   });
 
-  it("rotateOAuthClientSecret() makes a second secret, refuses a third, and the old one can be deleted", async () => {
+  it("rotateOAuthClientSecret() again replaces a second secret that was never used", async () => {
+    const { client_id: id, client_secret: first } = await made();
+    const secretOf = async () => (await rotate(id, "POST")).json?.result.client_secret;
+    const [second, third] = [await secretOf(), await secretOf()];
+    const { secrets } = await gateway.actors.call(oauthClient, id, "getForAuthorization", {});
+    const valid = [first, second, third].map((one) => matchingSecret(secrets, one) !== undefined);
+    expect(valid).to.deep.equal([true, false, true]);
+  });
+
+  it("rotateOAuthClientSecret() makes a second secret, refuses a third if it is in use, and the old one can be deleted", async () => {
     const { client_id: id, client_secret: first } = await made();
     const { json } = await rotate(id, "POST");
     const { client_secret: second, ...others } = json?.result ?? {};
@@ -355,6 +365,14 @@ describe("routes of OAuth clients", function () {
     const hints = ({ secrets }: { secrets: { last_four: string }[] }) =>
       secrets.map((one) => one.last_four);
     expect(hints(got.json?.result)).to.deep.equal([first.slice(-4), second.slice(-4)]);
+    const asked = { accountId: gateway.accountId };
+    const { secrets } = await gateway.actors.call(oauthClient, id, "get", asked);
+    const used = { secretId: secrets[1]?.id ?? "" };
+    await gateway.actors.send(oauthClient, id, "secretUsed", used);
+    await until("the use is stored", async () => {
+      const shown = await gateway.ask(`${clients}/${id}`);
+      return shown.json?.result.secrets[1].last_used_at !== undefined;
+    });
     const refused = await rotate(id, "POST");
     expect(refused.status).to.equal(409);
     expect(refused.json?.errors[0]?.code).to.equal(1006);

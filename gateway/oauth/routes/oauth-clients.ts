@@ -117,7 +117,8 @@ const ROTATE_OAUTH_CLIENT_SECRET = {
   method: "post",
   path: `${CLIENT}/rotate_secret`,
   id: "rotateOAuthClientSecret",
-  summary: "Create a second secret; both are valid until the older one is deleted",
+  summary:
+    "Create a second secret; both are valid until the older one is deleted. A second secret that was never used is replaced",
   parameters: OAuthClientPath,
   query: nothing,
   refusals: ["conflict"],
@@ -298,7 +299,8 @@ function rotateSecret({ actors }: ClientParts) {
   return async ({ caller, parameters: { client_id: id } }: OfClient) => {
     const { text, hash, lastFour } = newClientSecret();
     const change = { ...changeBy(caller), secret: { hash, lastFour } };
-    await actors.call(oauthClient, id, "addSecret", change);
+    // The new secret may replace one.
+    await callAndNotify(actors, oauthClient, id, "addSecret", change);
     return { result: { client_secret: text } };
   };
 }

@@ -123,7 +123,10 @@ async function openGrant(
   await actors.call(oauthGrant, grantId, "open", { ...grant, clientId, userId, email, ...begun });
   // The grant's actor also sends this to the grant list, but later. This call makes the grant revocable before the
   // client has its code.
-  await actors.call(grantList, userId, "addGrant", { clientId, grantId });
+  const added = await actors.call(grantList, userId, "addGrant", { clientId, grantId });
+  if (added.isRecorded !== false) return;
+  await revoke(actors, grantId);
+  throw new errors.AccessDenied("the resource owner withdrew the consent");
 }
 
 /**

@@ -20,7 +20,7 @@ import { oauthGrantActor } from "../../../actors/oauth/oauth-grant/oauth-grant.t
 import { oauthKeysActor } from "../../../actors/oauth/oauth-keys/oauth-keys.ts";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { BusLiveUpdates, type LiveUpdates } from "../../../actors/runtime/bus/live.ts";
-import { BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { type ActorClient, BusActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { freePort } from "../../../scripts/free-port.ts";
 import { type BusActors, busActors } from "../../../scripts/testing/bus-actors.ts";
@@ -78,12 +78,15 @@ export async function oauthWorld({
   gateways = 1,
   config = {},
   hear = (live) => live,
+  meddle = (actors) => actors,
   nowOf = () => Date.now,
 }: {
   gateways?: number;
   config?: Partial<GatewayConfig>;
   /** Wraps the live updates of a gateway, so that a test can drop some of them. */
   hear?: (live: LiveUpdates, gateway: number) => LiveUpdates;
+  /** Wraps the actors as the gateways see them, so that a test can act between two calls of a request. */
+  meddle?: (actors: ActorClient) => ActorClient;
   /** Returns the clock of a gateway. */
   nowOf?: (gateway: number) => () => number;
 } = {}): Promise<OAuthWorld> {
@@ -106,7 +109,7 @@ export async function oauthWorld({
     const { blobs, secrets } = testCrawls();
     running.push(
       await startGateway({
-        actors: new BusActorClient(own, systemClock),
+        actors: meddle(new BusActorClient(own, systemClock)),
         blobs,
         secrets,
         live: hear(new BusLiveUpdates(own), index),

@@ -86,7 +86,7 @@ export const UpdateToken = z
       .enum(["active", "disabled", "expired"])
       .optional()
       .describe(
-        "disabled: the token opens nothing until it is active again; expired follows from expires_on alone",
+        "disabled: the token opens nothing until it is active again. Absent, or expired, which follows from expires_on alone: it stays disabled if it is",
       ),
     id: ofServer,
     issued_on: ofServer,

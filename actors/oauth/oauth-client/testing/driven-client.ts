@@ -2,6 +2,7 @@
  * An OAuth client for tests of its handlers. It keeps the state, rows, reminders and clock from message to message.
  */
 import type { DeepReadonly, Envelope, Input } from "../../../../schemas/contract.ts";
+import type { Author } from "../../../../schemas/oauth/oauth-client.ts";
 import type { ClientSettings } from "../../../../schemas/oauth/oauth-client-settings.ts";
 import { runHandler } from "../../../../scripts/testing/run-handler.ts";
 import { oauthClientActor } from "../oauth-client.ts";
@@ -38,6 +39,8 @@ export const secret = (number: number) => ({
 
 export class DrivenClient {
   now = 1_000_000;
+  /** The author of the changes. */
+  by: Author = by;
   state: DeepReadonly<OAuthClientState> = oauthClientActor.initial;
   rows = new Map<string, ChangeRow>();
   /** The time at which each reminder is due, by the name of its message. */
@@ -103,7 +106,7 @@ export class DrivenClient {
   }
 
   update(patch: Input<Messages["update"]>["patch"], visibility?: "private" | "public") {
-    const asked = { accountId: ACCOUNT, by, patch, pace };
+    const asked = { accountId: ACCOUNT, by: this.by, patch, pace };
     return this.run("update", { ...asked, ...(visibility && { visibility }) });
   }
 
@@ -112,7 +115,11 @@ export class DrivenClient {
   }
 
   addSecret(number: number) {
-    return this.run("addSecret", { accountId: ACCOUNT, by, secret: secret(number) });
+    return this.run("addSecret", { accountId: ACCOUNT, by: this.by, secret: secret(number) });
+  }
+
+  removeOldSecret() {
+    return this.run("removeOldSecret", { accountId: ACCOUNT, by: this.by });
   }
 
   /**

@@ -77,19 +77,9 @@ interface MemberProps {
 }
 
 function ChangeRoles({ member, roles, reload }: MemberProps & { roles: readonly WireRole[] }) {
-  const { restPath } = useAccount();
   const [isOpen, setOpen] = useState(false);
-  const form = useForm({ roles: member.roles.map(({ id }) => id) });
-  const save = async () => {
-    await ask({ method: "PUT", path: restPath(`/members/${member.id}`), json: form.values });
-    setOpen(false);
-    reload();
-  };
   const title = `Roles of ${member.email}`;
-  const close = () => {
-    setOpen(false);
-    form.reset();
-  };
+  const close = () => setOpen(false);
   return (
     <>
       <Button label={title} onClick={() => setOpen(true)}>
@@ -97,14 +87,33 @@ function ChangeRoles({ member, roles, reload }: MemberProps & { roles: readonly 
       </Button>
       {isOpen && (
         <Dialog title={title} onClose={close}>
-          <Form
-            {...{ submit: "Save", onSubmit: save, onCancel: close }}
-            form={form}
-            fields={[rolesField(roles)]}
-          />
+          <RolesForm {...{ member, roles, reload, close }} />
         </Dialog>
       )}
     </>
+  );
+}
+
+interface RolesFormProps extends MemberProps {
+  roles: readonly WireRole[];
+  close: () => void;
+}
+
+/** Exists only while its dialog is open, so it begins with the roles that the table shows at that time. */
+function RolesForm({ member, roles, reload, close }: RolesFormProps) {
+  const { restPath } = useAccount();
+  const form = useForm({ roles: member.roles.map(({ id }) => id) });
+  const save = async () => {
+    await ask({ method: "PUT", path: restPath(`/members/${member.id}`), json: form.values });
+    close();
+    reload();
+  };
+  return (
+    <Form
+      {...{ submit: "Save", onSubmit: save, onCancel: close }}
+      form={form}
+      fields={[rolesField(roles)]}
+    />
   );
 }
 

@@ -5,7 +5,7 @@
 
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, post, refuse, resultOf } from "../lib/rest.ts";
+import { post, refuse, resultOf } from "../lib/rest.ts";
 import { useParameters } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { CreatedToken, PermissionGroup, WireToken } from "../lib/wire.ts";
@@ -223,21 +223,35 @@ interface TokenProps {
   reload: () => void;
 }
 
+const draftOf = ({ name, status }: WireToken) => ({ name, isOn: status === "active" });
+
+const areSame = (some: readonly string[], others: readonly string[]) =>
+  String([...some].sort()) === String([...others].sort());
+
+/** A PUT replaces the whole token. The fields that the person did not change are sent as they are at that time. */
 function Changes({ token, path, reload }: TokenProps) {
   const groups = useGroups();
-  const form = useForm({ name: token.name, isOn: token.status !== "disabled" });
+  const [loaded, setLoaded] = useState(token);
+  const form = useForm(() => draftOf(token));
   const [chosen, setChosen] = useState(permissionsOf(token));
   const save = async () => {
     checkChosen(chosen);
-    const { expires_on, not_before } = token;
+    const present = await resultOf<WireToken>({ path });
+    const before = draftOf(loaded);
+    const { name, isOn } = form.values;
+    const { expires_on, not_before } = present;
+    const isChosen = !areSame(chosen, permissionsOf(loaded));
     const json = {
-      name: form.values.name,
-      policies: [policyOf(chosen)],
-      status: form.values.isOn ? "active" : "disabled",
+      name: name === before.name ? present.name : name,
+      policies: [policyOf(isChosen ? chosen : permissionsOf(present))],
+      ...(isOn !== before.isOn && { status: isOn ? "active" : "disabled" }),
       ...(expires_on && { expires_on }),
       ...(not_before && { not_before }),
     };
-    await ask({ method: "PUT", path, json });
+    const saved = await resultOf<WireToken>({ method: "PUT", path, json });
+    setLoaded(saved);
+    form.change(draftOf(saved));
+    setChosen(permissionsOf(saved));
     reload();
     return "Saved.";
   };
@@ -251,7 +265,8 @@ function Changes({ token, path, reload }: TokenProps) {
             form={form}
             fields={[
               { name: "name", label: "Name", required: true },
-              {
+              // An expired token does not say whether it is disabled too.
+              loaded.status !== "expired" && {
                 ...{ name: "isOn", label: "Active" },
                 hint: "A token that is not active is refused until you tick this again",
               },

@@ -40,19 +40,39 @@ export function draftOf(client: WireOAuthClient): ClientDraft {
   return draft;
 }
 
-/** Returns the body of a request that registers or changes a client. */
-export function requestOf(draft: ClientDraft, before?: WireOAuthClient) {
+/** Returns the body of a request that registers a client. */
+export function requestOf(draft: ClientDraft) {
+  const given = Object.entries(fieldsOf(draft)).filter(([, value]) => value !== null);
+  return Object.fromEntries(given);
+}
+
+/**
+ * Returns the body of a request that changes a client: only the fields that the person changed. Other fields would
+ * undo what somebody else changed meanwhile, and an unchanged client_uri would start its verification again.
+ */
+export function changesOf(draft: ClientDraft, loaded: ClientDraft) {
+  const before = fieldsOf(loaded);
+  const changed = Object.entries(fieldsOf(draft)).filter(
+    ([name, value]) => comparable(value) !== comparable(before[name]),
+  );
+  return Object.fromEntries(changed);
+}
+
+/** Returns the values as a request names them. A link that is absent is null. */
+function fieldsOf(draft: ClientDraft): Record<string, unknown> {
   const { scopes, grant_types, token_endpoint_auth_method, client_name } = draft;
-  // Contains only changed links, because sending an unchanged client_uri would start its verification again.
-  const links = LINKS.filter((name) => draft[name] !== (before?.[name] ?? ""));
   return {
     ...{ client_name, grant_types, token_endpoint_auth_method, scopes },
     response_types: [draft.response_types],
     optional_scopes: draft.optional_scopes.filter((scope) => scopes.includes(scope)),
     ...Object.fromEntries(LISTS.map((name) => [name, linesOf(draft[name])])),
-    ...Object.fromEntries(links.map((name) => [name, draft[name] === "" ? null : draft[name]])),
+    ...Object.fromEntries(LINKS.map((name) => [name, draft[name] === "" ? null : draft[name]])),
   };
 }
+
+/** The order of a list has no meaning: a box that is unticked and ticked again changes nothing. */
+const comparable = (value: unknown) =>
+  JSON.stringify(Array.isArray(value) ? value.toSorted() : value);
 
 /** Throws an error for a wrong draft, with messages that fit this page. */
 export function checkDraft({ scopes, grant_types: grants }: ClientDraft): void {

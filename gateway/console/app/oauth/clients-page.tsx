@@ -116,7 +116,6 @@ function Secrets({ client, path, reload }: OfClientProps) {
       </Card>
     );
   }
-  const rotate = `${path}/rotate_secret`;
   return (
     <Card title="Secrets">
       {secret && <SecretOnce label="Client secret" value={secret} />}
@@ -136,30 +135,56 @@ function Secrets({ client, path, reload }: OfClientProps) {
           : "Rotating makes a second secret. Both are valid until you delete the old one."}
       </p>
       {may("oauth-clients.write") && (
-        <div class="actions">
-          {isRotated ? (
-            <ConfirmButton
-              label="Delete the old secret"
-              title="Delete the old secret?"
-              text={`Programs that use the secret …${secrets[0]?.last_four} are refused from now on.`}
-              request={{ method: "DELETE", path: rotate }}
-              done={reload}
-            />
-          ) : (
-            <ConfirmButton
-              label="Rotate"
-              title="Make a second secret?"
-              text="The present secret stays valid until you delete it."
-              request={{ method: "POST", path: rotate }}
-              done={({ client_secret: made }: { client_secret: string }) => {
-                setSecret(made);
-                reload();
-              }}
-            />
-          )}
-        </div>
+        <SecretButtons {...{ secrets, path: `${path}/rotate_secret`, reload, setSecret }} />
       )}
     </Card>
+  );
+}
+
+interface SecretButtonsProps extends Pick<OfClientProps, "path" | "reload"> {
+  secrets: WireOAuthClient["secrets"];
+  setSecret: (secret: string) => void;
+}
+
+function SecretButtons({ secrets, path, reload, setSecret }: SecretButtonsProps) {
+  const [old, newer] = secrets;
+  const show = ({ client_secret: made }: { client_secret: string }) => {
+    setSecret(made);
+    reload();
+  };
+  const request = { method: "POST", path } as const;
+  if (!newer) {
+    return (
+      <div class="actions">
+        <ConfirmButton
+          label="Rotate"
+          title="Make a second secret?"
+          text="The present secret stays valid until you delete it."
+          request={request}
+          done={show}
+        />
+      </div>
+    );
+  }
+  return (
+    <div class="actions">
+      <ConfirmButton
+        label="Delete the old secret"
+        title="Delete the old secret?"
+        text={`Programs that use the secret …${old?.last_four} are refused from now on.`}
+        request={{ method: "DELETE", path }}
+        done={reload}
+      />
+      {newer.last_used_at === undefined && (
+        <ConfirmButton
+          label="Replace the new secret"
+          title="Replace the new secret?"
+          text={`No program has used the secret …${newer.last_four}. It ends, and the old one stays.`}
+          request={request}
+          done={show}
+        />
+      )}
+    </div>
   );
 }
 

@@ -1,15 +1,22 @@
 /** The forms to register an OAuth client, whose secret is shown only one time, and to change its registration. */
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
-import { ask, post, resultOf } from "../lib/rest.ts";
+import { post, resultOf } from "../lib/rest.ts";
 import { useRest } from "../lib/use-rest.ts";
-import type { CreatedOAuthClient, WireScope } from "../lib/wire.ts";
+import type { CreatedOAuthClient, WireOAuthClient, WireScope } from "../lib/wire.ts";
 import { Copyable, SecretOnce } from "../parts/button.tsx";
 import { Form, useForm } from "../parts/form.tsx";
 import { ButtonLink } from "../parts/link.tsx";
 import { Facts } from "../parts/note.tsx";
 import { Card, Page, Read } from "../parts/page.tsx";
-import { ClientFields, checkDraft, draftOf, EMPTY_DRAFT, requestOf } from "./client-fields.tsx";
+import {
+  ClientFields,
+  changesOf,
+  checkDraft,
+  draftOf,
+  EMPTY_DRAFT,
+  requestOf,
+} from "./client-fields.tsx";
 import { OfClient, type OfClientProps } from "./clients-page.tsx";
 
 export function NewClientPage() {
@@ -69,11 +76,15 @@ export function SettingsPage() {
 
 function Settings({ client, path, reload }: OfClientProps) {
   const scopes = useRest<WireScope[]>("/oauth/scopes");
-  const form = useForm(() => draftOf(client));
+  const [loaded, setLoaded] = useState(() => draftOf(client));
+  const form = useForm(loaded);
   const { values } = form;
   const save = async () => {
     checkDraft(values);
-    await ask({ method: "PATCH", path, json: requestOf(values, client) });
+    const json = changesOf(values, loaded);
+    const saved = draftOf(await resultOf<WireOAuthClient>({ method: "PATCH", path, json }));
+    setLoaded(saved);
+    form.change(saved);
     reload();
     return "Saved.";
   };
