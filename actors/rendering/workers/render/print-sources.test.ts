@@ -201,7 +201,7 @@ describe("PDF of several sources", function () {
     let pages = 0;
     const atWaits: number[] = [];
     const task = {
-      ...{ parameters, sources, deadlineAt: Date.now() + 50_000 },
+      ...{ parameters, sources },
       hold() {
         const page = pages++;
         held.add(page);

@@ -34,7 +34,7 @@ describe("renderPage", function () {
   ) {
     const url = site.page("/", "<p>page");
     const task = {
-      ...{ account: "a", action: "read" as const, deadlineAt: clock.now() + DEADLINE_MS },
+      ...{ account: "a", action: "read" as const },
       parameters: ContentRequest.parse({ url }),
       hold,
     };
