@@ -273,6 +273,24 @@ describe("repo-events", () => {
     ).to.deep.equal([]);
   });
 
+  it("happened() keeps the time at which the first of several pushes is sent without its commits", () => {
+    account.subscribe("one", { types: ["pushed"] });
+    const push = () => account.happened({ ...pushed(main), at: account.now });
+    const first = account.now + EVENT_DESCRIBED_MS;
+    expect(push().remind.describeLate).to.equal(first);
+    for (const ms of [30_000, 29_000]) {
+      account.now += ms;
+      expect(push().remind).to.not.have.property("describeLate");
+    }
+    account.now = first;
+    const late = account.tell("describeLate");
+    expect(toldIn(late)).to.have.length(1);
+    expect(late.remind.describeLate).to.equal(first + 30_000);
+    account.now = first + 59_000;
+    expect(toldIn(account.tell("describeLate"))).to.have.length(2);
+    expect(push().remind.describeLate).to.equal(account.now + EVENT_DESCRIBED_MS);
+  });
+
   it("subscribe() sends later events of its types and repository, until unsubscribe()", () => {
     account.happened(created(1));
     account.subscribe("one", { types: ["created"], namespace: "SPACE" });

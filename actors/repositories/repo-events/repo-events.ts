@@ -51,9 +51,12 @@ export const repoEventsActor = defineActor(repoEvents, {
       const changed = changedRows(next, rows, added);
       const send = describing(event, numbered, key);
       const notified = notifySubscribers(changed.state, changed.rows, key, now);
+      // If an earlier push still waits for its commits, the reminder is set for that push. A later time would replace
+      // it. Its handler sets the next one.
+      const isFirst = send.length > 0 && !hasOpen(rows);
       const remind = {
         ...notified.remind,
-        ...(send.length > 0 && { describeLate: now + EVENT_DESCRIBED_MS }),
+        ...(isFirst && { describeLate: now + EVENT_DESCRIBED_MS }),
       };
       return { ...notified, rows: changed.written, send: [...send, ...notified.send], remind };
     },
@@ -166,6 +169,12 @@ function describing(
   if (changes.length === 0) return [];
   const address = { accountId, namespace, name };
   return [envelope(gitUpkeep, repoId, "describe", { address, changes, others })];
+}
+
+/** Returns whether a push waits for its commits. */
+function hasOpen(rows: EventRows): boolean {
+  for (const row of rows.values()) if (row.type === "pushed" && row.open) return true;
+  return false;
 }
 
 function close(state: RepoEventsState, rows: EventRows, added: Written, key: string, now: number) {
