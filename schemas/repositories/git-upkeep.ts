@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { defineTasks } from "../contract.ts";
+import { EpochMs } from "../values.ts";
 import { ObjectId } from "./git-names.ts";
 import { EVENT_OTHERS_MAX, EVENT_REFS_MAX } from "./limits.ts";
 import { RepoAddress } from "./repo.ts";
@@ -23,7 +24,7 @@ export const gitUpkeep = defineTasks({
     },
     /**
      * Finds the commits that a push brought. The key is the repository's id. The task sends them in `described` to
-     * the account's actor `repo-events`.
+     * the account's actor `repo-events`, without commits if the push is older than EVENT_DESCRIBED_MS.
      */
     describe: {
       lane: "events",
@@ -34,6 +35,8 @@ export const gitUpkeep = defineTasks({
           .min(1)
           .max(EVENT_REFS_MAX),
         others: z.array(ObjectId).max(EVENT_OTHERS_MAX),
+        /** The time of the push. Tasks of older versions have none. */
+        at: EpochMs.optional(),
       }),
     },
     /**
