@@ -12,7 +12,7 @@ import { RefChange } from "./repo-event.ts";
 
 export const gitUpkeep = defineTasks({
   kind: "git-upkeep",
-  lanes: ["upkeep", "events"],
+  lanes: ["upkeep", "events", "sweep"],
   messages: {
     /**
      * Compacts packs of a repository. With `prune`, compacts all packs and drops objects that no ref reaches. The key
@@ -41,8 +41,8 @@ export const gitUpkeep = defineTasks({
     },
     /**
      * Compares all stored packs with the packs that repositories name, and deletes those that have long been unnamed.
-     * The key is PACK_SWEEP.
+     * The key is PACK_SWEEP. Older versions queue the task in the lane `upkeep`, from where workers run it, too.
      */
-    sweep: { lane: "upkeep", input: z.object({}) },
+    sweep: { lane: "sweep", input: z.object({}) },
   },
 });
