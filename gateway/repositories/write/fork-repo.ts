@@ -223,7 +223,7 @@ async function forkInParts(
     treeDepth,
   });
   const fault = faults.find((text) => text !== undefined);
-  if (fault !== undefined) throw new Error(`Cannot fork: ${fault}`);
+  if (fault !== undefined) throw new ActorError("conflict", `Cannot fork: ${fault}`);
   for (let from = 0; from < files.length; from += LFS_NAMED_MAX) {
     const objects = files.slice(from, from + LFS_NAMED_MAX).map(heldNow);
     await actors.call(repoContract, made.id, "nameLfsObjects", {
