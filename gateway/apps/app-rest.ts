@@ -103,13 +103,15 @@ function authenticate(callers: Callers): RequestHandler {
 
 /** Refuses repositories of other namespaces. The path begins with the account and the namespace. */
 function holdToNamespace(callers: Callers): RequestHandler {
-  return (request, _response, next) => {
-    const { namespace } = callers.get(request.get(CALLER) ?? "") ?? {};
+  return (request, response, next) => {
+    const caller = callers.get(request.get(CALLER) ?? "");
+    const { namespace } = caller ?? {};
     const asked = request.path.split("/")[2];
-    if (namespace === undefined || asked !== namespace) {
+    if (!caller || namespace === undefined || asked !== namespace) {
       const text = `Cannot open repository: expected one of the namespace "${namespace}"`;
       throw new ActorError("forbidden", text);
     }
+    localsOf(response).caller = caller;
     next();
   };
 }

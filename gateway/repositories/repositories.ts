@@ -173,9 +173,10 @@ export class Repositories {
     },
     signal: AbortSignal,
   ): Promise<RepoEntry> {
-    const changed = Object.entries(settings).filter(([, value]) => value !== undefined);
+    const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+    const changed = { ...Object.fromEntries(given), byClient: true as const };
     return this.#with(address, signal, (id) =>
-      this.parts.actors.call(repo, id, "configure", Object.fromEntries(changed), { signal }),
+      this.parts.actors.call(repo, id, "configure", changed, { signal }),
     );
   }
 

@@ -146,6 +146,8 @@ export const EVENT_REFS_MAX = 100;
 export const EVENT_COMMITS_MAX = 20;
 /** Limit for the existing refs that a new ref is compared with, to find its new commits. */
 export const EVENT_OTHERS_MAX = 50;
+/** If no gateway finds the commits of a push within this time, the event is published without commits. */
+export const EVENT_DESCRIBED_MS = 60_000;
 
 // --- Git processes of one gateway ---
 

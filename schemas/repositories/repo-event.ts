@@ -97,8 +97,10 @@ export const KeptRepoEvent = z.discriminatedUnion("type", [
     ...Of,
     type: z.literal("pushed"),
     ...RefChange.shape,
-    /** True while a gateway looks for the commits of the push. */
+    /** True until a gateway has found the commits of the push. */
     open: z.boolean().optional(),
+    /** As in `RepoEvent`. Only the first open event of a push has it. */
+    others: z.array(ObjectId).max(EVENT_OTHERS_MAX).optional(),
     pushed: PushedCommits.optional(),
     options,
   }),

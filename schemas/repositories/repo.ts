@@ -212,7 +212,14 @@ export const repo = defineContract({
     },
     /** Refuses if the repository does not exist or has another address. */
     get: { input: RepoAddress.partial(), reply: RepoEntry },
-    configure: { input: RepoSettings.partial(), reply: RepoEntry },
+    /**
+     * Changes settings. With `byClient`, refuses a default branch or read-only state while an import or a fork is under
+     * way, because these set both themselves.
+     */
+    configure: {
+      input: RepoSettings.partial().extend({ byClient: z.literal(true).optional() }),
+      reply: RepoEntry,
+    },
     /** Sets the status. A fork sends it when all content has arrived. */
     setStatus: {
       input: z.object({ status: RepoStatus, failure: z.string().nullable() }),

@@ -1,13 +1,12 @@
 import { expect } from "chai";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import { EVENTS_LISTED_MAX } from "../../../schemas/repositories/limits.ts";
+import { EVENT_DESCRIBED_MS, EVENTS_LISTED_MAX } from "../../../schemas/repositories/limits.ts";
 import type { PushedCommits, RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import type { RepoEventEnvelope } from "../../../schemas/repositories/repo-event-envelope.ts";
 import type { RepoEventFilter, repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
 import {
-  EVENT_DESCRIBED_MS,
   EVENT_SUBSCRIPTIONS_MAX,
   EVENTS_KEPT,
   EVENTS_KEPT_BYTES,
@@ -214,6 +213,7 @@ describe("repo-events", () => {
       address: { accountId: ACCOUNT, namespace: "space", name: "repo" },
       changes: [{ number: 2, ...main }],
       others: [],
+      at: 0,
     });
     expect(handled.remind.describeLate).to.equal(account.now + EVENT_DESCRIBED_MS);
     expect(toldIn(account.happened({ ...OF, type: "cloned", at: 7 }))).to.deep.equal([]);
@@ -271,6 +271,79 @@ describe("repo-events", () => {
     expect(
       toldIn(account.tell("described", { events: [{ number: 1, pushed: NEW }] })),
     ).to.deep.equal([]);
+  });
+
+  it("asks for the commits of one push after another, with the refs and others of each", () => {
+    account.subscribe("one", { types: ["pushed"] });
+    const made = { ref: "refs/heads/new", before: ZERO_ID, after: B };
+    const push = (others: string[], ...refs: (typeof main)[]) =>
+      account.happened({ ...pushed(...refs), at: account.now, others } as RepoEvent);
+    const asked = ({ send }: { send: { message: string; input: unknown }[] }) =>
+      send.filter(({ message }) => message === "describe").map(({ input }) => input);
+    const address = { accountId: ACCOUNT, namespace: "space", name: "repo" };
+    const { now: at } = account;
+    expect(asked(push([A], main))).to.have.length(1);
+    expect(asked(push([A, B], made, main))).to.deep.equal([]);
+    account.now += 1;
+    expect(asked(push([], main))).to.deep.equal([]);
+    const described = (...numbers: number[]) =>
+      asked(
+        account.tell("described", { events: numbers.map((number) => ({ number, pushed: NEW })) }),
+      );
+    expect(described(1)).to.deep.equal([
+      {
+        address,
+        changes: [
+          { number: 2, ...made },
+          { number: 3, ...main },
+        ],
+        others: [A, B],
+        at,
+      },
+    ]);
+    expect(described(1), "reported twice").to.deep.equal([]);
+    expect(described(2), "in part").to.deep.equal([]);
+    account.now = at + EVENT_DESCRIBED_MS;
+    const next = { address, changes: [{ number: 4, ...main }], others: [], at: at + 1 };
+    expect(asked(account.tell("describeLate"))).to.deep.equal([next]);
+    expect(described(3), "reported too late").to.deep.equal([]);
+    expect(described(4)).to.deep.equal([]);
+    const left = [...account.rows.values()].filter((row) => "open" in row || "others" in row);
+    expect(left).to.deep.equal([]);
+    expect(asked(push([], main))).to.have.length(1);
+  });
+
+  it("asks for the next push after the pushes about which an older version has asked", () => {
+    account.subscribe("one", { types: ["pushed"] });
+    for (const number of [1, 2]) {
+      account.rows.set(`${number}`, { ...OF, type: "pushed", at: 0, ...main, open: true });
+    }
+    account.state = { ...account.state, last: 2 };
+    expect(account.happened(pushed(main)).send).to.deep.equal([]);
+    const described = (number: number) =>
+      account.tell("described", { events: [{ number, pushed: NEW }] }).send;
+    const messages = (number: number) =>
+      described(number).map(({ message }: { message: string }) => message);
+    expect(messages(1)).to.deep.equal(["repoHappened"]);
+    expect(messages(2)).to.deep.equal(["describe", "repoHappened"]);
+  });
+
+  it("happened() keeps the time at which the first of several pushes is sent without its commits", () => {
+    account.subscribe("one", { types: ["pushed"] });
+    const push = () => account.happened({ ...pushed(main), at: account.now });
+    const first = account.now + EVENT_DESCRIBED_MS;
+    expect(push().remind.describeLate).to.equal(first);
+    for (const ms of [30_000, 29_000]) {
+      account.now += ms;
+      expect(push().remind).to.not.have.property("describeLate");
+    }
+    account.now = first;
+    const late = account.tell("describeLate");
+    expect(toldIn(late)).to.have.length(1);
+    expect(late.remind.describeLate).to.equal(first + 30_000);
+    account.now = first + 59_000;
+    expect(toldIn(account.tell("describeLate"))).to.have.length(2);
+    expect(push().remind.describeLate).to.equal(account.now + EVENT_DESCRIBED_MS);
   });
 
   it("subscribe() sends later events of its types and repository, until unsubscribe()", () => {

@@ -1,12 +1,13 @@
 /** Keeps the latest events of an account's repositories in order, and notifies subscribers. */
-import { type DeepReadonly, type Envelope, envelope } from "../../../schemas/contract.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { EVENT_DESCRIBED_MS } from "../../../schemas/repositories/limits.ts";
 import type { KeptRepoEvent, RepoEvent } from "../../../schemas/repositories/repo-event.ts";
 import { envelopeOf } from "../../../schemas/repositories/repo-event-envelope.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
+import { describeNext } from "./describe-next.ts";
 import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
 import { isFor, notifySubscribers, toldUpTo } from "./tell-subscribers.ts";
 
@@ -18,8 +19,6 @@ export const EVENTS_KEPT = 1_000;
 export const EVENTS_LISTED_BYTES = 300_000;
 /** Limit for the bytes of one account's kept events. All of them are in memory while the actor is active. */
 export const EVENTS_KEPT_BYTES = 4_000_000;
-/** If no gateway finds the commits of a push within this time, the event is published without commits. */
-export const EVENT_DESCRIBED_MS = 60_000;
 /** The number of subscribers that may follow the events of one account. */
 export const EVENT_SUBSCRIPTIONS_MAX = 200;
 
@@ -28,10 +27,11 @@ type Written = Record<string, EventRow | null>;
 /**
  * Stored at: account id
  *
- * State: `{ last, first, bytes, subscriptions: { <id>: { filter: { types, namespace?, repoName? }, subscriber: {
- * kind, key }, after } } }`: the numbers of the newest and the oldest event, their bytes, and up to which event each
- * subscriber has them. A row for each of the last 1,000 events, or 4 MB of them, by its number: `{ repoId, namespace,
- * repoName, at, type, … }` as `KeptRepoEvent` has it; `open` while a gateway looks for the commits of a push
+ * State: `{ last, first, bytes, asked?, subscriptions: { <id>: { filter: { types, namespace?, repoName? }, subscriber: {
+ * kind, key }, after } } }`: the numbers of the newest and the oldest event, their bytes, up to which event gateways
+ * were asked for commits, and up to which event each subscriber has them. A row for each of the last 1,000 events, or
+ * 4 MB of them, by its number: `{ repoId, namespace, repoName, at, type, … }` as `KeptRepoEvent` has it; `open` until a
+ * gateway has found the commits of a push
  */
 export const repoEventsActor = defineActor(repoEvents, {
   state: RepoEventsState,
@@ -43,19 +43,22 @@ export const repoEventsActor = defineActor(repoEvents, {
       const kept = keptOf(event, (one) =>
         Object.values(state.subscriptions).some(({ filter }) => isFor(filter, one)),
       );
-      const numbered = kept.map((one, index) => ({ number: state.last + 1 + index, event: one }));
       const added = Object.fromEntries(
-        numbered.map(({ number, event: one }) => [`${number}`, one]),
+        kept.map((one, index) => [`${state.last + 1 + index}`, one]),
       );
-      const next = { ...state, last: state.last + kept.length };
+      // Before it stored `asked`, the actor asked about each push at once.
+      const { last, asked = last } = state;
+      const next = { ...state, asked, last: last + kept.length };
       const changed = changedRows(next, rows, added);
-      const send = describing(event, numbered, key);
-      const notified = notifySubscribers(changed.state, changed.rows, key, now);
+      const notified = notify(changed, key, now);
+      // If an earlier push still waits for its commits, the reminder is set for that push. A later time would replace
+      // it. Its handler sets the next one.
+      const isFirst = kept.some(isOpen) && ![...rows.values()].some(isOpen);
       const remind = {
         ...notified.remind,
-        ...(send.length > 0 && { describeLate: now + EVENT_DESCRIBED_MS }),
+        ...(isFirst && { describeLate: now + EVENT_DESCRIBED_MS }),
       };
-      return { ...notified, rows: changed.written, send: [...send, ...notified.send], remind };
+      return { ...notified, remind };
     },
 
     described(state, { events }, { key, now, rows }) {
@@ -64,7 +67,7 @@ export const repoEventsActor = defineActor(repoEvents, {
         const row = rows.get(`${number}`);
         // The gateway's report may arrive twice, or after the event was published without commits.
         if (row?.type !== "pushed" || !row.open) continue;
-        const { open: _, ...event } = row;
+        const { open: _, others: _others, ...event } = row;
         added[`${number}`] = { ...event, ...(pushed && { pushed }) };
       }
       return close(state, rows, added, key, now);
@@ -76,7 +79,7 @@ export const repoEventsActor = defineActor(repoEvents, {
       for (const [number, row] of rows) {
         if (row.type !== "pushed" || !row.open) continue;
         const lateAt = row.at + EVENT_DESCRIBED_MS;
-        const { open: _, ...event } = row;
+        const { open: _, others: _others, ...event } = row;
         if (lateAt <= now) added[number] = event;
         else next = Math.min(next ?? lateAt, lateAt);
       }
@@ -136,42 +139,38 @@ function unfollowed(state: RepoEventsState, id: string): RepoEventsState {
 
 /**
  * Returns an event for each ref of a push, and any other event unchanged. Marks the event of a ref `open`, so that a
- * gateway looks for its commits, only if a subscriber follows it: the search takes a Git process.
+ * gateway looks for its commits, only if a subscriber follows it: the search takes a Git process. The first open event
+ * of a push keeps `others` for the search.
  */
 function keptOf(
   event: DeepReadonly<RepoEvent>,
   isFollowed: (event: EventRow) => boolean,
 ): EventRow[] {
   if (event.type !== "pushed") return [event];
-  const { refs, refsTotal: _, others: _others, ...rest } = event;
+  const { refs, refsTotal: _, others, ...rest } = event;
+  let isFirst = true;
   return refs.map((change): EventRow => {
     const one = { ...rest, ...change };
     if (change.after === ZERO_ID) return { ...one, pushed: { commits: [], total: 0 } };
-    return isFollowed(one) ? { ...one, open: true } : one;
+    if (!isFollowed(one)) return one;
+    const open = { ...one, open: true, ...(isFirst && { others }) };
+    isFirst = false;
+    return open;
   });
 }
 
-function describing(
-  event: DeepReadonly<RepoEvent>,
-  numbered: readonly { number: number; event: EventRow }[],
-  accountId: string,
-): Envelope[] {
-  if (event.type !== "pushed") return [];
-  const { repoId, namespace, repoName: name, others } = event;
-  const changes = numbered.flatMap(({ number, event: one }) => {
-    if (one.type !== "pushed" || !one.open) return [];
-    const { ref, before, after } = one;
-    return [{ number, ref, before, after }];
-  });
-  if (changes.length === 0) return [];
-  const address = { accountId, namespace, name };
-  return [envelope(gitUpkeep, repoId, "describe", { address, changes, others })];
-}
+const isOpen = (row: EventRow) => row.type === "pushed" && row.open === true;
 
 function close(state: RepoEventsState, rows: EventRows, added: Written, key: string, now: number) {
   if (Object.keys(added).length === 0) return { state, remind: {} };
-  const changed = changedRows(state, rows, added);
-  return { ...notifySubscribers(changed.state, changed.rows, key, now), rows: changed.written };
+  return notify(changedRows(state, rows, added), key, now);
+}
+
+/** Asks a gateway for the commits of the next push, and sends subscribers the events that are complete. */
+function notify(changed: ReturnType<typeof changedRows>, accountId: string, now: number) {
+  const asked = describeNext(changed.state, changed.rows, accountId);
+  const notified = notifySubscribers(asked.state, changed.rows, accountId, now);
+  return { ...notified, rows: changed.written, send: [...asked.send, ...notified.send] };
 }
 
 /**

@@ -12,9 +12,9 @@ import { type Pack, packRow, type repo } from "../../../schemas/repositories/rep
 import type { LiveRepo, RepoRow, RepoRows } from "./repo-state.ts";
 
 /**
- * UPKEEP_RETRY_MS is the pause before a failed upkeep is retried, and UPKEEP_FULL_MS the pause if the stream of packs
- * had no room: each try packs the whole repository, and the sweep that makes room waits behind it. After
- * UPKEEP_LOST_MS without a report, the upkeep task counts as lost.
+ * UPKEEP_RETRY_MS is the pause before a failed or postponed upkeep is retried, and UPKEEP_FULL_MS the pause if the
+ * account or the stream of packs had no room: a sweep makes room only once an hour. After UPKEEP_LOST_MS without a
+ * report, the upkeep task counts as lost.
  */
 export const UPKEEP_RETRY_MS = 60_000;
 export const UPKEEP_FULL_MS = 30 * 60_000;

@@ -767,6 +767,28 @@ describe("repo", () => {
     expect(repo.last.send.map(({ message }) => message)).to.deep.equal(["repoChanged"]);
   });
 
+  it("configure() by a client refuses fields that an import or a fork sets, until it ends", () => {
+    const byClient = true as const;
+    const codeOf = (repo: TestRepo, settings: object) =>
+      refusal(() => repo.ask("configure", { byClient, ...settings })).code;
+    const [importing, forking] = (["importing", "forking"] as const).map(
+      (status) => new TestRepo({ status, source: "git:x" }),
+    ) as [TestRepo, TestRepo];
+    for (const field of [{ readOnly: true }, { readOnly: false }, { defaultBranch: "x" }]) {
+      expect(codeOf(importing, field)).to.equal("import_in_progress");
+      expect(codeOf(forking, field)).to.equal("fork_in_progress");
+    }
+    for (const repo of [importing, forking]) {
+      repo.ask("configure", { byClient, description: "x", protectedRefs: [main] });
+      expect(repo.live.description).to.equal("x");
+    }
+    importing.ask("configure", { defaultBranch: "of-the-import" });
+    importing.ask("importEnded", { failure: null, readOnly: false });
+    importing.ask("configure", { byClient, readOnly: true });
+    expect(importing.live).to.include({ readOnly: true, defaultBranch: "of-the-import" });
+    expect("byClient" in importing.live).to.equal(false);
+  });
+
   it("importShallow() sets the shallow commits of an import for all readers, and only during the import", () => {
     const origin = { url: "https://example.com/x.git", branch: null, depth: 3, readOnly: false };
     const repo = new TestRepo({ status: "importing", source: "git:x", origin });

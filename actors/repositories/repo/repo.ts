@@ -2,6 +2,7 @@
 
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { checkComplete } from "../../../schemas/repositories/check-complete.ts";
 import { namespaceKey } from "../../../schemas/repositories/git-names.ts";
 import {
   CLEAR_PAUSE_MS,
@@ -100,8 +101,12 @@ export const repoActor = defineActor(repo, {
       return { state, reply: entryOf(live, key) };
     },
 
-    configure(state, settings, { key, now, rows }) {
+    configure(state, { byClient, ...settings }, { key, now, rows }) {
       const live = liveAt(state);
+      const isOfContent = settings.defaultBranch !== undefined || settings.readOnly !== undefined;
+      if (byClient && isOfContent) {
+        checkComplete(live.status, "Cannot change default_branch or read_only");
+      }
       const {
         description = live.description,
         defaultBranch = live.defaultBranch,

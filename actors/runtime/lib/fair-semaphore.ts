@@ -38,6 +38,11 @@ export class FairSemaphore {
     return this.#free;
   }
 
+  /** Returns how much work of the owner waits for a place. */
+  waitingOf(owner: string): number {
+    return this.#owners.get(owner)?.waiting.size ?? 0;
+  }
+
   /** Returns the semaphore as one owner uses it. */
   of(owner: string): Pick<Semaphore, "take"> {
     return { take: (signal) => this.take(owner, signal) };

@@ -8,7 +8,7 @@ import { decodePiece, ENCODING_HEADER, type EncodedPiece, PieceEncoder } from ".
 
 /**
  * The description of a blob, which is stored in a header of its head. The head is the message that holds the blob's
- * last bytes. The bytes before are in `chunks` messages under `writer`.
+ * last bytes. The bytes before are in `chunks` messages under `writer`. Heads of small blobs may have no writer.
  */
 const Head = z.object({
   bytes: z.number(),

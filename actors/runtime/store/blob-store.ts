@@ -45,7 +45,7 @@ const BLOB_CLEAN_UP_MS = 2_000;
 interface BlobOptions {
   /** Seconds, at least 1, after which the blob expires; without it the blob stays until it is removed. */
   ttlS?: number | undefined;
-  /** Ends the write with the signal's reason. */
+  /** Ends the write with the signal's reason, until its last message is sent. */
   signal?: AbortSignal | undefined;
 }
 
@@ -101,18 +101,20 @@ export class BlobStore {
         last = chunk;
       }
       await Promise.all(underWay);
-      const head = { bytes, sha256: hash.digest("hex"), chunks, ...(chunks > 0 && { writer }) };
+      const head = { bytes, sha256: hash.digest("hex"), chunks, writer };
       const write = writeOf(blob.head, await encoder.encode(last ?? NOTHING), ttlS, head);
       storedBytes += bytesInStream(write);
+      signal?.throwIfAborted();
       mayBeStored = true;
       const wasKnown = known !== undefined;
-      known ??= await this.#writeHead(blob, name, write, head, signal);
+      known ??= await this.#writeHead(blob, name, write, head);
       mayBeStored = known.writer === head.writer;
       if (known.sha256 !== head.sha256 || known.bytes !== bytes) {
         throw new ActorError("conflict", `Cannot store ${name}: it has another content already`);
       }
       if (!mayBeStored) await this.#removeChunks(blob, name, writer);
-      return { name, bytes, storedBytes, wasThere: wasKnown || known !== head };
+      // If the acknowledgement of this writer's head was lost, a repetition finds the head.
+      return { name, bytes, storedBytes, wasThere: wasKnown || known.writer !== writer };
     } catch (error) {
       await Promise.allSettled(underWay);
       // A head whose write had no answer may still be stored, and then needs the pieces.
@@ -296,20 +298,17 @@ export class BlobStore {
     }
   }
 
-  /** Writes the head. Returns the stored head: `head`, or the head of an earlier writer. */
-  async #writeHead(
-    blob: BlobSubjects,
-    name: string,
-    write: Write,
-    head: Head,
-    signal: AbortSignal | undefined,
-  ): Promise<Head> {
+  /**
+   * Writes the head. Returns the stored head: `head`, or the head of an earlier writer. The signal of `put` does not
+   * end this write: the bus may store the head all the same, and the caller would take the blob for not stored.
+   */
+  async #writeHead(blob: BlobSubjects, name: string, write: Write, head: Head): Promise<Head> {
     for (;;) {
-      if (await this.#write(name, write, signal)) return head;
-      const stored = await this.#readHead(blob, name, signal);
+      if (await this.#write(name, write, undefined)) return head;
+      const stored = await this.#readHead(blob, name);
       if (stored) return stored.head;
       // The head that refused this write was removed before it could be read. So try again.
-      await this.#clock.wait(CALL_RETRY_MS_MAX, signal);
+      await this.#clock.wait(CALL_RETRY_MS_MAX);
     }
   }
 

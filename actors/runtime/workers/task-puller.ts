@@ -12,7 +12,7 @@ export const LANE_PULL_TASKS_MAX = 4;
 /** How long one pull waits for a task. In a cluster a pull can be lost with a server, and is then sent again soon. */
 export const TASK_PULL_MS = 1_000;
 /**
- * On a single server, a pull waits this long after a pull without a task. An instance has 13 lanes, and their pulls are
+ * On a single server, a pull waits this long after a pull without a task. An instance has 16 lanes, and their pulls are
  * most of its work while it is idle. A worker relies on a task for TASK_SURE_MS after the pull, so two seconds are left.
  */
 export const IDLE_PULL_MS = 3_000;

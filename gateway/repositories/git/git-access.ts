@@ -1,5 +1,5 @@
 /** Decides by a git client's token whether the client may read or write a repository. */
-import type { Request } from "express";
+import type { Request, Response } from "express";
 import { PERMISSIONS, permits } from "../../../schemas/account/permissions.ts";
 import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { NamespaceName, RepoName } from "../../../schemas/repositories/git-names.ts";
@@ -13,6 +13,7 @@ import {
   FailedAuthentications,
 } from "../../account/failed-authentications.ts";
 import type { FoundToken, Tokens } from "../../account/found-token.ts";
+import { localsOf } from "../../http/locals.ts";
 import type { GitParts } from "../git-parts.ts";
 import { repoTokenHash } from "../repo-token-text.ts";
 import { shownToken } from "./git-auth.ts";
@@ -52,7 +53,11 @@ export class GitAccess {
   }
 
   /** Resolves to the result of `use`. `use` must only read, because it may run before the token was verified. */
-  async authorize<T>({ request, signal }: Exchange, service: Service, use: Use<T>): Promise<T> {
+  async authorize<T>(
+    { request, response, signal }: Exchange,
+    service: Service,
+    use: Use<T>,
+  ): Promise<T> {
     const shown = shownToken(request.get("authorization"));
     if (shown === undefined) {
       throw new ActorError(
@@ -66,7 +71,7 @@ export class GitAccess {
     // OAuth access tokens do not open repositories, because users would write them into the addresses of remotes,
     // which git stores.
     const found = readToken(text) && this.#parts.tokens?.read(text, accountId);
-    const client = request.ip ?? "";
+    const client = clientAt(request, response);
     return found
       ? await this.#openWithApiToken(client, found, wanted)
       : await this.#openWithRepoToken(client, repoTokenHash(text), wanted);
@@ -149,6 +154,15 @@ const clientOf = (id: string, user = id): GitClient => ({
   id,
   name: user.slice(0, LFS_LOCK_NAME_CHARS_MAX).toWellFormed(),
 });
+
+/**
+ * Returns the client for which unknown tokens are counted. Calls of apps come over a socket without an address, so they
+ * count for the account of the app.
+ */
+function clientAt(request: Request, response: Response): string {
+  const { caller } = localsOf(response);
+  return caller ? `apps of ${caller.accountId}` : (request.ip ?? "");
+}
 
 /** Returns the refusal of a failed attempt. It does not show strangers which repositories exist. */
 function refusalOf(attempt: Attempt, error: unknown, isUnknown: boolean): unknown {

@@ -5,6 +5,7 @@
 import express, { type ErrorRequestHandler, type Response, type Router } from "express";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { countWork, timeWork } from "../../../schemas/meter.ts";
+import { checkComplete } from "../../../schemas/repositories/check-complete.ts";
 import type { Tokens } from "../../account/found-token.ts";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import { localsOf } from "../../http/locals.ts";
@@ -185,9 +186,7 @@ function open(
 
 async function openForPush(parts: RouterParts, http: Exchange): Promise<OpenedRepo> {
   const opened = await open(parts, http, "git-receive-pack");
-  if (opened.manifest.status === "importing") {
-    throw new ActorError("import_in_progress", "The repository is being imported");
-  }
+  checkComplete(opened.manifest.status, "Cannot push");
   if (opened.manifest.readOnly) throw new ActorError("forbidden", "The repository is read-only");
   return opened;
 }

@@ -1,6 +1,7 @@
 /** The worker that imports repositories. It runs in gateways, which have git, its cache and its process slots. */
 import { FairSemaphore } from "../../../actors/runtime/lib/fair-semaphore.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
+import { tryAgain } from "../../../actors/runtime/workers/task-faults.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
@@ -42,7 +43,9 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
           // A lost report does no harm, because newer reports follow.
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
         });
-        const lacking = await importRepo(parts, { ...origin, id: key }, signal, reportProgress);
+        // Faults of the origin have other codes than temporary refusals of this platform.
+        const asked = { ...origin, id: key };
+        const lacking = await importRepo(parts, asked, signal, reportProgress).catch(tryAgain);
         const { readOnly } = origin;
         const ended = { failure: null, lacking, readOnly };
         return { send: [envelope(repo, key, "importEnded", ended), placeFreed(accountId, key)] };

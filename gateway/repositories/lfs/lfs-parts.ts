@@ -1,7 +1,9 @@
 /** The parts that all handlers of Git LFS share, and the checks of their requests. */
 import { ActorError } from "../../../schemas/errors.ts";
+import { checkComplete } from "../../../schemas/repositories/check-complete.ts";
 import { lfsObjectBytes } from "../../../schemas/repositories/git-sizes.ts";
 import { LfsObject } from "../../../schemas/repositories/lfs.ts";
+import type { RepoStatus } from "../../../schemas/repositories/repo.ts";
 import type { GitAccess } from "../git/git-access.ts";
 import type { Service } from "../git/git-exchange.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -31,10 +33,14 @@ export function objectFault(
   return size > bytesMax ? `Expected at most ${bytesMax} bytes` : undefined;
 }
 
-/** Refuses writes to a repository that is read-only or is being imported. */
-export function checkWritable({ readOnly, status }: { readOnly: boolean; status: string }): void {
-  if (status === "importing") {
-    throw new ActorError("import_in_progress", "The repository is being imported");
-  }
+/** Refuses writes to a repository that is read-only, or whose first content still arrives. */
+export function checkWritable({
+  readOnly,
+  status,
+}: {
+  readOnly: boolean;
+  status: RepoStatus;
+}): void {
+  checkComplete(status, "Cannot store");
   if (readOnly) throw new ActorError("forbidden", "The repository is read-only");
 }

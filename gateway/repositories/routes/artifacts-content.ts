@@ -125,7 +125,14 @@ const COMMIT_FILES = {
   permissions: ["artifacts.write"],
   parameters: RepoPath,
   query: nothing,
-  refusals: ["branch_moved", "import_in_progress", "conflict", "storage_full", "object_too_large"],
+  refusals: [
+    "branch_moved",
+    "import_in_progress",
+    "fork_in_progress",
+    "conflict",
+    "storage_full",
+    "object_too_large",
+  ],
   answer: { result: CommittedFiles, status: 201 },
 } as const;
 

@@ -149,6 +149,27 @@ describe("forks", function () {
     }
   });
 
+  it("refuse pushes, commits and large files of others until they are complete", async () => {
+    const { result } = await world.post("/forks/repos", { name: "incomplete" });
+    const forking = { status: "forking" as const, failure: null };
+    await world.world.client.call(repoContract, result.id, "setStatus", forking);
+    const place = await world.checkout();
+    await place.commit("early");
+    const pushed = await place.tryGit("push", world.remote(result), "main");
+    expect(pushed.code).to.not.equal(0);
+    expect(pushed.stderr).to.contain("409");
+    const commit = { message: "x", changes: [{ path: "a", content: "a" }] };
+    const refused = await world.post("/forks/repos/incomplete/commits", commit);
+    expect([refused.status, refused.errors[0]?.code]).to.deep.equal([409, 10303]);
+    const large = await fetch(`${result.remote}/info/lfs/objects/${"a".repeat(64)}/1`, {
+      method: "PUT",
+      headers: { Authorization: `Bearer ${result.token}` },
+      body: "a",
+    });
+    expect(large.status).to.equal(409);
+    expect(world.faults).to.deep.equal([]);
+  });
+
   it("have the origin's large files; forks of one branch have those that it points at", async () => {
     const { result: made } = await world.post("/forks/repos", { name: "large" });
     const large = await world.checkout();

@@ -29,6 +29,7 @@ import { type ImportParts, importRepo } from "../import/import-repo.ts";
 import { importWorker } from "../import/import-worker.ts";
 import { AccountStorage } from "../packs/account-storage.ts";
 import { PackStore } from "../packs/pack-store.ts";
+import { ProcessSlots } from "../process/process-slots.ts";
 import type { Checkout } from "../testing/git-world.ts";
 import { upkeepWorker } from "../upkeep/upkeep-worker.ts";
 
@@ -42,6 +43,7 @@ describe("imports", function () {
   let world: ArtifactsWorld;
   let server: Server;
   let importing: ImportParts;
+  let slots: ProcessSlots;
   let origin: string;
   let tip: string;
   /**
@@ -92,7 +94,8 @@ describe("imports", function () {
       guard.check(target, { signal, owner });
     const agents = new EgressAgents({ guard, ca: certificate.cert });
     const fetch: ImportFetch = (url, options) => egressFetch(url, { agents, ...options });
-    importing = { ...world.git.parts, resolve, authorities, fetch };
+    slots = new ProcessSlots({ queueMs: 1_000 });
+    importing = { ...world.git.parts, slots, resolve, authorities, fetch };
     const { bus } = world.world;
     const stored = {
       blobs: new BlobStore(bus, systemClock),
@@ -555,6 +558,19 @@ describe("imports", function () {
     }
   });
 
+  it("are repeated if no process was free in time", async () => {
+    const { signal } = new AbortController();
+    const leave: (() => void)[] = [];
+    for (let i = 0; i < slots.max; i++) {
+      leave.push(await slots.enter({ id: `r${i}`, accountId: `a${i}` }, signal));
+    }
+    await start("patient", { url: `${origin}/repo.git` });
+    await until("it waits for a process", () => slots.waiting === 1, 30_000);
+    await until("it has waited for too long", () => slots.waiting === 0, 30_000);
+    for (const free of leave) free();
+    expect(await ended("patient")).to.deep.include({ status: "ready", status_reason: null });
+  });
+
   it("refuse writes until they have ended", async () => {
     const { result } = await start("slow", { url: `${origin}/slow.git` });
     const work = await world.checkout();
@@ -562,7 +578,10 @@ describe("imports", function () {
     const pushed = await work.tryGit("push", world.remote(result), "main");
     expect(pushed.stderr).to.contain("409");
     const changes = [{ path: "a", content: "x" }];
+    const change = (json: object) => world.ask("/imports/repos/slow", { method: "PATCH", json });
     for (const refused of [
+      await change({ read_only: true }),
+      await change({ default_branch: "side" }),
       await world.post("/imports/repos/slow/prune", undefined),
       await world.post("/imports/repos/slow/commits", { message: "m", changes }),
       await world.post("/imports/repos/slow/fork", { name: "x" }),

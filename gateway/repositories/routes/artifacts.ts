@@ -95,6 +95,7 @@ const CHANGE_REPO = {
   parameters: RepoPath,
   query: nothing,
   body: { schema: ChangeRepo, bytesMax: JSON_BODY_BYTES_MAX },
+  refusals: ["import_in_progress", "fork_in_progress"],
   answer: { result: WireRepoDetails },
 } as const;
 

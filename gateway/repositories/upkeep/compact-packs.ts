@@ -8,16 +8,20 @@ import { createInterface } from "node:readline";
 import { setImmediate as others } from "node:timers/promises";
 import type { TaskContext } from "../../../actors/runtime/workers/define-worker.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { accountFull } from "../../../schemas/repositories/git-storage.ts";
 import { PUSH_TREES_MAX, SWAP_PACKS_MAX } from "../../../schemas/repositories/limits.ts";
 import { type RepoAddress, repo } from "../../../schemas/repositories/repo.ts";
+import { UPKEEP_SMALL_BYTES } from "../../../schemas/store-limits.ts";
 import { entriesOf, linkedPack, removeAll } from "../cache/cache-files.ts";
 import { packedRefs } from "../cache/view-files.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
+import { UPKEEP_BYTES_FACTOR } from "../packs/account-storage.ts";
 import { PackIndex } from "../packs/pack-file.ts";
 import { heldNow, type KeptPack } from "../packs/pack-store.ts";
 import { measureWholeDepth } from "../packs/tree-depth.ts";
 import { runGit, startGit } from "../process/git-process.ts";
+import { GEOMETRIC_FACTOR, joinedPacks } from "./joined-packs.ts";
 
 /** Assumed depth past which a compaction measures the real depth again. */
 const TREE_DEPTH_MEASURED = 128;
@@ -44,7 +48,7 @@ const PACKED = /^pack-([0-9a-f]+)\.idx$/;
  * Joins small packs until each pack is at least twice as large as all smaller packs together. Keeps every object,
  * even if no ref reaches it.
  */
-const ROLL_UP = ["repack", "-q", "-n", "-d", "--geometric=2"];
+const ROLL_UP = ["repack", "-q", "-n", "-d", `--geometric=${GEOMETRIC_FACTOR}`];
 /** Makes one pack of the objects that refs reach, and drops all other objects. */
 const DROP = ["repack", "-q", "-n", "-a", "-d"];
 
@@ -67,6 +71,7 @@ export async function compactPacks(
     // a prune first.
     const dropping = prune && packs.size <= SWAP_PACKS_MAX;
     if (packs.size === 0) return;
+    await checkRoom(parts, opened, dropping, signal);
     const made = await repack(parts, opened, dropping, signal);
     try {
       for (let from = 0; from < made.replaced.length; from += SWAP_PACKS_MAX) {
@@ -91,6 +96,26 @@ export async function compactPacks(
     }
     if (prune === dropping) return;
   }
+}
+
+/**
+ * Refuses with `storage_full` if the account has no room for the joined packs. The store refuses the new pack anyway,
+ * but only after git has made it. The estimate is a little too large: packs may have objects in common.
+ */
+async function checkRoom(
+  { storage }: Pick<GitParts, "storage">,
+  { accountId, manifest }: OpenedRepo,
+  dropping: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const { bytesMax } = storage;
+  if (bytesMax === 0) return;
+  const packs = dropping ? [...manifest.packs.values()] : joinedPacks(manifest.packs.values());
+  const needed = packs.reduce((sum, { bytes, indexBytes }) => sum + bytes + indexBytes, 0);
+  if (needed < UPKEEP_SMALL_BYTES) return;
+  const stored = await storage.get(accountId, signal);
+  const room = UPKEEP_BYTES_FACTOR * bytesMax - stored.bytes - stored.heldBytes;
+  if (needed > room) throw accountFull(stored, bytesMax);
 }
 
 async function repack(

@@ -4,6 +4,7 @@
  */
 import { writeFile } from "node:fs/promises";
 import { ActorError } from "../../../schemas/errors.ts";
+import { checkComplete } from "../../../schemas/repositories/check-complete.ts";
 import { folded, namespaceKey, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { COMMIT_PATH_DEPTH_MAX, COMMIT_TRIES_MAX } from "../../../schemas/repositories/limits.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
@@ -86,9 +87,7 @@ async function tryCommit(
   const ref = asked.branch === undefined ? manifest.head : `refs/heads/${asked.branch}`;
   const before = manifest.refs.get(ref);
   checkExpected(asked, before);
-  if (manifest.status === "importing") {
-    throw new ActorError("import_in_progress", "Cannot commit: the repository is being imported");
-  }
+  checkComplete(manifest.status, "Cannot commit");
   if (manifest.readOnly) throw new ActorError("conflict", `Cannot commit: ${REF_RESULTS.r}`);
   const parent = before ?? (await baseOf(repositories, repo, asked, signal));
   const made = await build(repositories, repo, asked, parent, signal);

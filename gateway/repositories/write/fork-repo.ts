@@ -16,6 +16,7 @@ import {
 import { type RepoAddress, repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import { filesOf, gone, removeAll, statOf } from "../cache/cache-files.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
+import { objectsIn } from "../count-objects.ts";
 import { lfsPointers } from "../lfs/lfs-pointers.ts";
 import type { KeptLfsObject } from "../lfs/lfs-store.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
@@ -75,7 +76,7 @@ export async function forkRepo(
     content: async () => {
       const { manifest, packs } = await holdOrigin(repositories, repo, signal);
       if (manifest !== repo.manifest) await checkStillSimple(repositories, origin, signal);
-      objects = objectsIn(packs);
+      objects = countObjects(packs);
       return { refs: [...manifest.refs], packs, treeDepth: manifest.treeDepth };
     },
   });
@@ -148,7 +149,7 @@ async function forkInSteps(
     defaultBranchOnly || shared.length > SWAP_PACKS_MAX
       ? await packRefs(repositories, repo, refs, signal)
       : shared;
-  const objects = objectsIn(packs);
+  const objects = countObjects(packs);
   const files = await holdLfsObjects(repositories, repo, { refs, defaultBranchOnly, signal });
   const isSmall = Buffer.byteLength(JSON.stringify(refs)) <= FORK_REFS_BYTES_MAX;
   if (files.length === 0 && isSmall) {
@@ -222,7 +223,7 @@ async function forkInParts(
     treeDepth,
   });
   const fault = reasonOf(faults);
-  if (fault !== undefined) throw new Error(`Cannot fork: ${fault}`);
+  if (fault !== undefined) throw new ActorError("conflict", `Cannot fork: ${fault}`);
   for (let from = 0; from < files.length; from += LFS_NAMED_MAX) {
     const objects = files.slice(from, from + LFS_NAMED_MAX).map(heldNow);
     await actors.call(repoContract, made.id, "nameLfsObjects", {
@@ -326,16 +327,8 @@ async function packInto(
   return filesOf(join(folder, `pack-${name}`));
 }
 
-/**
- * The number of objects follows from the size of the index: a header, then an id, a checksum and an offset for each
- * object (gitformat-pack(5), "Version 2").
- */
-const INDEX_FIXED_BYTES = 8 + 256 * 4 + 2 * 20;
-const INDEX_BYTES_EACH = 20 + 4 + 4;
-const objectsIn = (packs: readonly KeptPack[]) =>
-  packs
-    .map(({ indexBytes }) => Math.floor((indexBytes - INDEX_FIXED_BYTES) / INDEX_BYTES_EACH))
-    .reduce((sum, objects) => sum + Math.max(0, objects), 0);
+const countObjects = (packs: readonly KeptPack[]) =>
+  packs.reduce((sum, pack) => sum + objectsIn(pack), 0);
 
 const busy = (code: "import_in_progress" | "fork_in_progress", done: string) =>
   new ActorError(code, `Cannot fork: the repository is being ${done}`, { retryAfterS: 5 });
