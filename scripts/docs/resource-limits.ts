@@ -8,7 +8,6 @@ import {
   APP_OPERATIONS_MAX,
 } from "../../actors/apps/lib/app-host/operation-places.ts";
 import { processesOfAccountMax } from "../../actors/apps/lib/app-host/process-places.ts";
-import { OUTGOING_PLACES_MAX } from "../../actors/apps/outgoing-places/places-draft.ts";
 import { OUTGOING_AT_ONCE_MAX } from "../../actors/apps/outgoing-webhook/tries.ts";
 import {
   AUDIT_ENTRIES_MAX,
@@ -71,6 +70,7 @@ import {
   OUTGOING_AGE_MS_MAX,
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
+  OUTGOING_PLACES_MAX,
   OUTGOING_WAITING_MAX,
   SOCKET_WAITING_BYTES_MAX,
   SOCKETS_UNREAD_BYTES_MAX,

@@ -1,9 +1,10 @@
 import { expect } from "chai";
+import { OUTGOING_PLACES_MAX } from "../../../schemas/apps/limits.ts";
 import type { outgoingPlaces } from "../../../schemas/apps/outgoing-places.ts";
 import { ActorInHand } from "../../../scripts/testing/actor-in-hand.ts";
 import { outgoingPlacesActor } from "./outgoing-places.ts";
 import type { OutgoingPlacesState, WaitingQueueRow } from "./outgoing-places-state.ts";
-import { OUTGOING_PLACE_MS_MAX, OUTGOING_PLACES_MAX, OUTGOING_QUEUES_MAX } from "./places-draft.ts";
+import { OUTGOING_PLACE_MS_MAX, OUTGOING_QUEUES_MAX } from "./places-draft.ts";
 
 const ACCOUNT = "a".repeat(32);
 

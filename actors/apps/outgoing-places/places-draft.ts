@@ -1,16 +1,11 @@
 /** The places of an account's outgoing webhooks during the transition that changes them. */
+import { OUTGOING_PLACES_MAX, OUTGOING_TRY_MS_MAX } from "../../../schemas/apps/limits.ts";
 import { outgoingWebhook } from "../../../schemas/apps/outgoing-webhook.ts";
 import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { Draft } from "../../runtime/draft.ts";
 import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
-import { OUTGOING_TRY_MS_MAX } from "../outgoing-webhook/tries.ts";
 import type { OutgoingPlacesState, WaitingQueueRow } from "./outgoing-places-state.ts";
 
-/**
- * Limit of the places of one account: its tasks that wait in the lane `post` or run. It is half of the webhooks that
- * one worker posts at the same time, so that two accounts can use a worker. 62 such accounts fill the lane.
- */
-export const OUTGOING_PLACES_MAX = 16;
 /**
  * Limit of the queues of one account that wait for a place. With endpoints that do not answer, the last of them waits
  * half an hour. A queue that finds no room asks again after OUTGOING_ASK_MS.

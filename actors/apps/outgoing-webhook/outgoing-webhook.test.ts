@@ -6,17 +6,13 @@ import {
   OUTGOING_KEPT_MS,
   OUTGOING_RETRY_AFTER_MS_MAX,
   OUTGOING_SECRETS_MAX,
+  OUTGOING_TRY_MS_MAX,
   OUTGOING_WAITING_MAX,
   SEALED_CHARS_MAX,
 } from "../../../schemas/apps/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { ACCOUNT, KEY, type Post, Queue, URL } from "./testing/webhook-queue.ts";
-import {
-  OUTGOING_AT_ONCE_MAX,
-  OUTGOING_PAUSES_MS,
-  OUTGOING_TRIES_MAX,
-  OUTGOING_TRY_MS_MAX,
-} from "./tries.ts";
+import { OUTGOING_AT_ONCE_MAX, OUTGOING_PAUSES_MS, OUTGOING_TRIES_MAX } from "./tries.ts";
 
 describe("outgoing-webhook", () => {
   let queue: Queue;

@@ -1,12 +1,16 @@
 import { expect } from "chai";
-import { OUTGOING_SECRETS_MAX, SEALED_CHARS_MAX } from "../../../schemas/apps/limits.ts";
+import {
+  OUTGOING_PLACES_MAX,
+  OUTGOING_SECRETS_MAX,
+  OUTGOING_TRY_MS_MAX,
+  SEALED_CHARS_MAX,
+} from "../../../schemas/apps/limits.ts";
 import { TRANSITION_SEND_BYTES_MAX } from "../../../schemas/limits.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { OUTGOING_PLACES_MAX } from "../outgoing-places/places-draft.ts";
 import { outgoingWebhookActor } from "./outgoing-webhook.ts";
 import { OutgoingRow, OutgoingState } from "./outgoing-webhook-state.ts";
 import { ACCOUNT, KEY, type Post, Queue, URL } from "./testing/webhook-queue.ts";
-import { OUTGOING_ASK_MS, OUTGOING_AT_ONCE_MAX, OUTGOING_TRY_MS_MAX } from "./tries.ts";
+import { OUTGOING_ASK_MS, OUTGOING_AT_ONCE_MAX } from "./tries.ts";
 
 describe("a queue of outgoing webhooks and the places of its account", () => {
   let queue: Queue;

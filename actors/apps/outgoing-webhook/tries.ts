@@ -1,7 +1,11 @@
 /** Decides when a webhook is attempted and handles the result of each attempt. */
 
 import { readAgentKey } from "../../../schemas/apps/app-names.ts";
-import { OUTGOING_AGE_MS_MAX, OUTGOING_RETRY_AFTER_MS_MAX } from "../../../schemas/apps/limits.ts";
+import {
+  OUTGOING_AGE_MS_MAX,
+  OUTGOING_RETRY_AFTER_MS_MAX,
+  OUTGOING_TRY_MS_MAX,
+} from "../../../schemas/apps/limits.ts";
 import { outgoingPlaces } from "../../../schemas/apps/outgoing-places.ts";
 import {
   type OutgoingTry,
@@ -21,11 +25,6 @@ export const OUTGOING_PAUSES_MS: readonly number[] = [
   5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000,
 ];
 export const OUTGOING_TRIES_MAX = OUTGOING_PAUSES_MS.length + 1;
-/**
- * An attempt without a result after this time counts as lost. Its task waits up to half of this time if many accounts
- * have filled the lane with webhooks to endpoints that do not answer.
- */
-export const OUTGOING_TRY_MS_MAX = 900_000;
 /**
  * A queue that was granted no place asks again after this time. The account's places may have had no room for the queue,
  * or a host of an older version has dropped the request.

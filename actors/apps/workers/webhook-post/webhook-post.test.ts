@@ -9,6 +9,7 @@ import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
 import {
   OUTGOING_ANSWER_CHARS_KEPT,
+  OUTGOING_PLACES_MAX,
   OUTGOING_SECRETS_MAX,
 } from "../../../../schemas/apps/limits.ts";
 import { OUTGOING_SECRET, outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
@@ -25,7 +26,6 @@ import {
 } from "../../endpoint-breaker/endpoint-breaker.ts";
 import { newSecretKey, SecretBox } from "../../lib/app-secrets/secret-box.ts";
 import { outgoingPlacesActor } from "../../outgoing-places/outgoing-places.ts";
-import { OUTGOING_PLACES_MAX } from "../../outgoing-places/places-draft.ts";
 import { outgoingWebhookActor } from "../../outgoing-webhook/outgoing-webhook.ts";
 import { OUTGOING_PAUSES_MS } from "../../outgoing-webhook/tries.ts";
 import {

@@ -7,6 +7,7 @@ import { appKey, readAgentKey } from "../../../../schemas/apps/app-names.ts";
 import {
   DELIVERY_ERROR_CHARS_MAX,
   OUTGOING_ANSWER_CHARS_KEPT,
+  OUTGOING_PLACES_MAX,
   OUTGOING_RETRY_AFTER_MS_MAX,
 } from "../../../../schemas/apps/limits.ts";
 import {
@@ -31,7 +32,6 @@ import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box.ts";
-import { OUTGOING_PLACES_MAX } from "../../outgoing-places/places-draft.ts";
 import { webhookHeaders } from "./webhook-headers.ts";
 
 /** Time limit of a request, including the connection, until the end of the response. */
