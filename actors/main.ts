@@ -29,6 +29,7 @@ import { appUsageActor } from "./apps/app-usage/app-usage.ts";
 import { endpointBreakerActor } from "./apps/endpoint-breaker/endpoint-breaker.ts";
 import type { SecretBox } from "./apps/lib/app-secrets/secret-box.ts";
 import { openAgents } from "./apps/open-agents.ts";
+import { outgoingPlacesActor } from "./apps/outgoing-places/outgoing-places.ts";
 import { outgoingWebhookActor } from "./apps/outgoing-webhook/outgoing-webhook.ts";
 import { processArguments } from "./apps/process/arguments.ts";
 import { appPurgeWorker } from "./apps/workers/app-purge/app-purge.ts";
@@ -101,6 +102,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   oauthClientListActor,
   oauthGrantActor,
   oauthKeysActor,
+  outgoingPlacesActor,
   outgoingWebhookActor,
   packSweepActor,
   renderJobsActor,

@@ -23,8 +23,9 @@ export interface Contract<M extends Messages = Messages, L extends LiveSchema = 
    */
   live?: L;
   /**
-   * True if each actor of the kind serves all accounts. Then its sends carry no request id, because another account
-   * could read the steps of that request.
+   * True if an actor of the kind answers one sender when another one reports, for example when a place becomes free.
+   * Then its sends carry no request id: that request is not theirs, and if the actor serves all accounts, another
+   * account could read the steps of that request.
    */
   isShared?: true;
 }
@@ -84,6 +85,8 @@ export interface Envelope {
   lane?: string;
   /** True for tasks of a lane that serves its keys alternately. */
   inTurns?: true;
+  /** The request for which the message is sent, if it is not that of the message which the sender now handles. */
+  trace?: Readonly<Record<string, string>>;
 }
 
 // Names that no kind may have, because the runtime uses them in the same buckets and subjects.

@@ -98,6 +98,11 @@ export const METRICS = {
     help: "Time of a try that left, to the end of the answer",
     values: {},
   },
+  webhook_post_wait_seconds: {
+    type: "histogram",
+    help: "Time from when a try was due until it began: until its account had a place, and then in the lane and the worker",
+    values: {},
+  },
   crawl_pages_total: {
     type: "counter",
     help: "Pages of crawls by their outcome",

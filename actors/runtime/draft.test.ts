@@ -67,6 +67,7 @@ describe("Draft", () => {
 });
 
 function draftOf(rows: Record<string, Row> = {}) {
-  const context = { key: "k", now: 1, newId: () => "", rows: new Map(Object.entries(rows)) };
+  const made = { newId: () => "", trace: () => undefined };
+  const context = { key: "k", now: 1, ...made, rows: new Map(Object.entries(rows)) };
   return new Draft<State, Row, "look" | "expire">(before, context);
 }

@@ -217,6 +217,16 @@ export const DELIVERIES_LISTED_MAX = 100;
 export const OUTGOING_INLINE_BYTES_MAX = 8_192;
 /** Limit of the webhooks of one agent that have not arrived. Above it, `this.webhook` is refused. */
 export const OUTGOING_WAITING_MAX = 1_000;
+/**
+ * Limit of one account's webhooks in progress: its tasks that wait in the lane `post` or run. It is half of the webhooks
+ * that one worker posts at the same time, so that two accounts can use a worker. 62 such accounts fill the lane.
+ */
+export const OUTGOING_PLACES_MAX = 16;
+/**
+ * An attempt without a result after this time counts as lost. Its task waits up to half of this time if many accounts
+ * have filled the lane with webhooks to endpoints that do not answer.
+ */
+export const OUTGOING_TRY_MS_MAX = 900_000;
 /** Limit of the pause that a receiver can request with Retry-After. */
 export const OUTGOING_RETRY_AFTER_MS_MAX = 86_400_000;
 /**

@@ -161,10 +161,13 @@ export const outgoingWebhook = defineContract({
         until: EpochMs,
       }),
     },
+    /** The account's places in the lane `post` (`outgoing-places`) grant some to this queue. */
+    placesGranted: { input: z.object({ places: z.int().min(1) }) },
     /** The app is gone. */
     clear: { input: Nothing },
     /**
-     * Reminders. `resume`: an attempt is due, or its result was lost. `trim`: entries are past their retention time.
+     * Reminders. `resume`: an attempt is due, its result was lost, or no place was granted. `trim`: entries are past
+     * their retention time.
      */
     resume: { input: Nothing },
     trim: { input: Nothing },
@@ -185,6 +188,8 @@ export const webhookPost = defineTasks({
       input: z.object({
         number: z.int().min(1),
         attempt: z.int().min(1),
+        /** When the attempt was due. Queues of older versions do not say it. */
+        dueAt: EpochMs.optional(),
         id: z.string(),
         url: OutgoingUrl,
         payload: Body,

@@ -8,6 +8,7 @@ import {
   APP_OPERATIONS_MAX,
 } from "../../actors/apps/lib/app-host/operation-places.ts";
 import { processesOfAccountMax } from "../../actors/apps/lib/app-host/process-places.ts";
+import { OUTGOING_AT_ONCE_MAX } from "../../actors/apps/outgoing-webhook/tries.ts";
 import {
   AUDIT_ENTRIES_MAX,
   CLIENT_CHANGES_BY_SESSION_PER_DAY_MAX,
@@ -71,6 +72,8 @@ import {
   OUTGOING_AGE_MS_MAX,
   OUTGOING_KEPT_MAX,
   OUTGOING_KEPT_MS,
+  OUTGOING_PLACES_MAX,
+  OUTGOING_WAITING_MAX,
   SOCKET_WAITING_BYTES_MAX,
   SOCKETS_UNREAD_BYTES_MAX,
   WEBHOOK_BODIES_BYTES_MAX,
@@ -340,6 +343,11 @@ export const WEBHOOKS: readonly LimitRow[] = [
     "time for which an event's id is remembered",
     `${time(EVENT_IDS_KEPT_MS)}`,
     "the same id counts as a new event",
+  ],
+  [
+    "outgoing webhooks that have not arrived, of one agent; in progress, of one agent; of an account",
+    `${count(OUTGOING_WAITING_MAX)}; ${count(OUTGOING_AT_ONCE_MAX)}; ${count(OUTGOING_PLACES_MAX)}`,
+    "`this.webhook` throws; they wait; they wait, and the account's agents take turns",
   ],
   [
     "ended outgoing webhooks that an agent's log keeps; how long one is tried",

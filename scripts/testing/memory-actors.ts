@@ -10,6 +10,7 @@ import type {
   AnyHostedDefinition,
   HostedContext,
 } from "../../actors/runtime/kinds/define-hosted.ts";
+import { currentTrace } from "../../actors/runtime/lib/trace.ts";
 import type {
   AnyWorkerDefinition,
   TaskContext,
@@ -106,7 +107,7 @@ export function memoryActors({
       states.get(address) ?? definition.initial,
       // The input is copied as if it crossed the bus.
       JSON.parse(JSON.stringify(input)),
-      { key, now: now(), newId: () => randomUUID().replaceAll("-", ""), rows },
+      { key, now: now(), newId: () => randomUUID().replaceAll("-", ""), trace: currentTrace, rows },
     );
     states.set(address, handled.state);
     if (handled.forgotten) {

@@ -41,6 +41,7 @@ export function runHandler<M extends Messages, S, R, N extends keyof M & string>
       key: "key",
       now: 0,
       newId: () => (++ids).toString(16).padStart(32, "0"),
+      trace: () => undefined,
       rows: new Map<string, DeepReadonly<R>>(),
       ...context,
     },

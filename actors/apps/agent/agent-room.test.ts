@@ -11,6 +11,7 @@ import {
 } from "../../../scripts/testing/agent-world.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { outgoingPlacesActor } from "../outgoing-places/outgoing-places.ts";
 import { outgoingWebhookActor } from "../outgoing-webhook/outgoing-webhook.ts";
 
 const APP = `
@@ -39,7 +40,7 @@ describe("the room of an account's agents", function () {
   let world: AgentWorld;
   let host: AgentHost;
   before(async () => {
-    world = await startAgentWorld({ definitions: [outgoingWebhookActor] });
+    world = await startAgentWorld({ definitions: [outgoingPlacesActor, outgoingWebhookActor] });
     host = await world.host("first", { limits: LIMITS });
     await world.deploy("rooms", APP, CONFIG);
   });

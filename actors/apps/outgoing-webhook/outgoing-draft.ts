@@ -1,6 +1,7 @@
 /** The draft of a webhook queue's next state while the queue handles one message. */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
 import { LogDraft } from "../lib/event-log/log-draft.ts";
 import {
   type OutgoingRow,
@@ -12,6 +13,19 @@ import {
 const WEBHOOK = webhookRow("");
 
 export class OutgoingDraft extends LogDraft<OutgoingState, OutgoingRow> {
+  /** Number of the account's places that attempts had before this transition. */
+  readonly placesBefore: number;
+
+  constructor(state: DeepReadonly<OutgoingState>, context: HandlerContext<OutgoingRow>) {
+    super(state, context);
+    this.placesBefore = this.places;
+  }
+
+  /** Number of the account's places that attempts have now. */
+  get places(): number {
+    return this.state.waiting.filter(({ hasPlace }) => hasPlace).length;
+  }
+
   has(number: number): boolean {
     return this.row(webhookRow(number)) !== undefined;
   }

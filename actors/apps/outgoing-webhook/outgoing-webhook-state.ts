@@ -14,10 +14,23 @@ export const OutgoingState = z.object({
    */
   next: z.int().min(1),
   first: z.int().min(1),
-  /** Webhooks that have not ended. For a webhook with `sentAt`, a worker runs an attempt. */
+  /**
+   * Webhooks that have not ended. For a webhook with `sentAt`, a worker runs an attempt. The attempt has one of the
+   * account's places; attempts of older versions have none.
+   */
   waiting: z.array(
-    z.object({ number: z.int().min(1), dueAt: EpochMs, sentAt: EpochMs.optional() }),
+    z.object({
+      number: z.int().min(1),
+      dueAt: EpochMs,
+      sentAt: EpochMs.optional(),
+      hasPlace: z.literal(true).optional(),
+    }),
   ),
+  /**
+   * The places for which the queue waits, and when it last asked for them. Absent if it waits for none.
+   */
+  wanted: z.int().min(1).optional(),
+  wantedAt: EpochMs.optional(),
   /** Bytes of the payloads in the log. `toldBytes` below is the size that was last reported to the account. */
   payloadBytes: z.int().min(0).optional(),
   toldBytes: z.int().min(0).optional(),
@@ -50,6 +63,8 @@ export const WebhookRow = z.object({
   /** Number of all attempts, including those before a resend. The next attempt gets the next number. */
   attemptsEver: z.int().min(0),
   resends: z.int().min(0),
+  /** The request that sent the webhook. Its first attempt is a step of this request. */
+  trace: z.record(z.string(), z.string()).optional(),
   /** The latest attempts, oldest first. */
   tries: z.array(OutgoingTry),
 });

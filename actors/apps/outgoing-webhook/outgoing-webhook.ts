@@ -30,7 +30,7 @@ import {
   type WebhookRow,
   webhookRow,
 } from "./outgoing-webhook-state.ts";
-import { deferred, pump, tried } from "./tries.ts";
+import { deferred, pump, tried, wantPlaces } from "./tries.ts";
 
 const DAY_MS = 86_400_000;
 /** The pause between two steps of a removal that is too large for one. */
@@ -44,12 +44,13 @@ type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "content
 /**
  * Stored at: `agentKey`, or account id for webhooks of rendering jobs
  *
- * State: `{ next, first, waiting: [{ number, dueAt, sentAt? }], payloadBytes?, toldBytes?, ids: [{ day, generation?,
- * count }], resumeAt?, trimAt? }`: which have not ended, and when each is due
+ * State: `{ next, first, waiting: [{ number, dueAt, sentAt?, hasPlace? }], wanted?, wantedAt?, payloadBytes?,
+ * toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt? }`: which have not ended, when each is due, and for
+ * how many places the queue waits
  *
  * Row `webhook/<number>`: `{ row, id, url, payload, payloadBytes, contentType, secret?: { name } or { sealed } or
- * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, tries: [{ at,
- * durationMs, status?, error?, answer? }] }`: the last 1,000 that have ended, for 30 days after their end; the last 10
+ * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, trace?, tries: [{
+ * at, durationMs, status?, error?, answer? }] }`: the last 1,000 that have ended, for 30 days after their end; the last 10
  * tries of each
  *
  * Row `ids/<day>/<0 to 63>`, `ids/<day>.<generation>/<0 to 63>`: as those of `agent-inbox`: what was sent under an id
@@ -136,7 +137,19 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       return draft.transition();
     },
 
-    clear: () => ({ forget: true }),
+    placesGranted(state, { places }, context) {
+      const draft = new OutgoingDraft(state, context);
+      pump(draft, places);
+      // A queue that was forgotten meanwhile returns its places and stays forgotten.
+      return isEmpty(draft) ? { forget: true, send: draft.sent } : draft.transition();
+    },
+
+    clear(state, _input, context) {
+      const draft = new OutgoingDraft(state, context);
+      draft.change({ waiting: [] });
+      wantPlaces(draft);
+      return { forget: true, send: draft.sent };
+    },
 
     resume(state, _input, context) {
       const draft = new OutgoingDraft(state, context);
@@ -153,13 +166,15 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       const old = forgetOld({ rows, now, days: state.ids }, limits);
       draft.writeRows(old.rows);
       draft.change({ ids: old.days });
-      const { first, next, ids } = draft.state;
-      if (first === next && ids.length === 0) return { forget: true, send: draft.sent };
+      if (isEmpty(draft)) return { forget: true, send: draft.sent };
       draft.remind("trim", now + (hasMore || old.hasMore ? NEXT_STEP_MS : DAY_MS));
       return draft.transition();
     },
   },
 });
+
+const isEmpty = ({ state: { first, next, ids } }: OutgoingDraft) =>
+  first === next && ids.length === 0;
 
 function send(
   draft: OutgoingDraft,
@@ -197,9 +212,10 @@ function add(draft: OutgoingDraft, webhook: New): number {
   checkRoom(draft);
   const { now } = draft;
   const number = draft.state.next;
+  const trace = draft.context.trace();
   const row = { row: "webhook" as const, ...webhook, createdAt: now, startedAt: now, tries: [] };
   const counts = { attempts: 0, attemptsEver: 0, resends: 0 };
-  draft.writeRows({ [webhookRow(number)]: { ...row, ...counts } });
+  draft.writeRows({ [webhookRow(number)]: { ...row, ...counts, ...(trace && { trace }) } });
   draft.change({ next: number + 1, waiting: [...draft.state.waiting, { number, dueAt: now }] });
   draft.change({ payloadBytes: (draft.state.payloadBytes ?? 0) + webhook.payloadBytes });
   pump(draft);

@@ -1,6 +1,12 @@
 /** Decides when a webhook is attempted and handles the result of each attempt. */
 
-import { OUTGOING_AGE_MS_MAX, OUTGOING_RETRY_AFTER_MS_MAX } from "../../../schemas/apps/limits.ts";
+import { readAgentKey } from "../../../schemas/apps/app-names.ts";
+import {
+  OUTGOING_AGE_MS_MAX,
+  OUTGOING_RETRY_AFTER_MS_MAX,
+  OUTGOING_TRY_MS_MAX,
+} from "../../../schemas/apps/limits.ts";
+import { outgoingPlaces } from "../../../schemas/apps/outgoing-places.ts";
 import {
   type OutgoingTry,
   type outgoingWebhook,
@@ -20,10 +26,10 @@ export const OUTGOING_PAUSES_MS: readonly number[] = [
 ];
 export const OUTGOING_TRIES_MAX = OUTGOING_PAUSES_MS.length + 1;
 /**
- * An attempt without a result after this time counts as lost. A task waits up to half of this time if its lane is
- * full of webhooks to endpoints that do not answer.
+ * A queue that was granted no place asks again after this time. The account's places may have had no room for the queue,
+ * or a host of an older version has dropped the request.
  */
-export const OUTGOING_TRY_MS_MAX = 900_000;
+export const OUTGOING_ASK_MS = 120_000;
 /** Number of attempts that are stored and shown for each webhook. */
 const OUTGOING_TRIES_KEPT = 10;
 
@@ -38,8 +44,11 @@ const TASKS_CHARS_MAX = 150_000;
 /** The receiver permanently refuses the webhook (RFC 9110, section 15.5.11). */
 const GONE = 410;
 
-/** Sends due webhooks to workers, beginning with the longest overdue one, and sets the reminder for the others. */
-export function pump(draft: OutgoingDraft): void {
+/**
+ * Sends due webhooks to workers, beginning with the longest overdue one, as far as places were `granted`. Asks for more
+ * places, and sets the reminder for the other webhooks.
+ */
+export function pump(draft: OutgoingDraft, granted = 0): void {
   const { now } = draft;
   const lost = draft.state.waiting.filter(
     ({ sentAt }) => sentAt !== undefined && now >= sentAt + OUTGOING_TRY_MS_MAX,
@@ -51,21 +60,50 @@ export function pump(draft: OutgoingDraft): void {
       error: "The worker ended before it reported the result",
     });
   }
-  const { waiting } = draft.state;
-  const room = OUTGOING_AT_ONCE_MAX - waiting.filter(({ sentAt }) => sentAt !== undefined).length;
-  const due = waiting
-    .filter(({ sentAt, dueAt }) => sentAt === undefined && dueAt <= now)
+  const due = draft.state.waiting
+    .filter((entry) => isDue(entry, now))
     .sort((one, other) => one.dueAt - other.dueAt || one.number - other.number)
-    .slice(0, Math.max(0, room));
+    .slice(0, Math.min(granted, roomOf(draft)));
   let chars = 0;
   for (const entry of due) {
-    // The remaining webhooks are sent with the next result, because the tasks of one transition are limited in bytes.
+    // The remaining webhooks wait for other places, because the tasks of one transition are limited in bytes.
     if (chars > TASKS_CHARS_MAX) break;
-    chars += sendTry(draft, entry.number);
-    replace(draft, { ...entry, sentAt: now });
+    chars += sendTry(draft, entry);
+    replace(draft, { ...entry, sentAt: now, hasPlace: true });
   }
+  wantPlaces(draft, granted);
   wake(draft);
 }
+
+/**
+ * Returns the places of ended attempts to the account, also when the next webhook is due, so that the account's queues
+ * take turns. Asks for as many places as the queue could use.
+ */
+export function wantPlaces(draft: OutgoingDraft, granted = 0): void {
+  const { key, now, state } = draft;
+  const returned = draft.placesBefore + granted - draft.places;
+  const due = state.waiting.filter((entry) => isDue(entry, now)).length;
+  const places = Math.min(due, roomOf(draft));
+  const { wanted = 0 } = state;
+  let { wantedAt = 0 } = state;
+  const asked = Math.max(0, wanted - granted);
+  const isUnanswered = places > 0 && now >= wantedAt + OUTGOING_ASK_MS;
+  if (returned > 0 || places !== asked || isUnanswered) {
+    const account = readAgentKey(key)?.accountId ?? key;
+    draft.send(envelope(outgoingPlaces, account, "wanted", { queue: key, places, returned }));
+    wantedAt = now;
+  }
+  draft.change(places > 0 ? { wanted: places, wantedAt } : NO_WAIT);
+}
+
+const NO_WAIT = { wanted: undefined, wantedAt: undefined };
+
+const isDue = ({ sentAt, dueAt }: DeepReadonly<Waiting>, now: number) =>
+  sentAt === undefined && dueAt <= now;
+
+/** Returns how many more webhooks the queue may have in progress. */
+const roomOf = ({ state: { waiting } }: OutgoingDraft) =>
+  Math.max(0, OUTGOING_AT_ONCE_MAX - waiting.filter(({ sentAt }) => sentAt !== undefined).length);
 
 export function tried(
   draft: OutgoingDraft,
@@ -134,11 +172,11 @@ function note(draft: OutgoingDraft, number: number, outcome: OutgoingTry): void 
 }
 
 /** Sends the task of an attempt. Returns the task's size in characters. */
-function sendTry(draft: OutgoingDraft, number: number): number {
-  const { id, url, payload, contentType, secret, attemptsEver } = draft.webhook(number);
-  const task = { number, attempt: attemptsEver + 1, id, url, payload, contentType };
+function sendTry(draft: OutgoingDraft, { number, dueAt }: DeepReadonly<Waiting>): number {
+  const { id, url, payload, contentType, secret, attemptsEver, trace } = draft.webhook(number);
+  const task = { number, attempt: attemptsEver + 1, dueAt, id, url, payload, contentType };
   const post = envelope(webhookPost, draft.key, "post", { ...task, ...(secret && { secret }) });
-  draft.send(post);
+  draft.send({ ...post, ...(trace && attemptsEver === 0 && { trace }) });
   return JSON.stringify(post).length;
 }
 
@@ -148,14 +186,15 @@ function replace(draft: OutgoingDraft, entry: DeepReadonly<Waiting>): void {
 }
 
 /**
- * Sets the reminder for the next due webhook. A due webhook that waits only because too many are running needs no
- * reminder: it is sent when another one ends.
+ * Sets the reminder for the next due webhook, or for the next request for places. A due webhook that waits only because
+ * too many are running needs no reminder: it is sent when another one ends.
  */
 function wake(draft: OutgoingDraft): void {
-  const { waiting, resumeAt } = draft.state;
+  const { waiting, wantedAt, resumeAt } = draft.state;
   const times = waiting.map(({ dueAt, sentAt }) =>
     sentAt === undefined ? dueAt : sentAt + OUTGOING_TRY_MS_MAX,
   );
+  if (wantedAt !== undefined) times.push(wantedAt + OUTGOING_ASK_MS);
   const later = times.filter((at) => at > draft.now);
   if (later.length === 0) return;
   const at = Math.min(...later);

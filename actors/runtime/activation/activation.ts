@@ -14,7 +14,7 @@ import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { RowsView } from "../kinds/rows-view.ts";
 import { runMessage } from "../kinds/run-message.ts";
 import { deepFreeze } from "../lib/deep-freeze.ts";
-import { inSpan } from "../lib/trace.ts";
+import { currentTrace, inSpan } from "../lib/trace.ts";
 import { DeliveryQueue } from "../shards/delivery-queue.ts";
 import {
   type Answer,
@@ -265,6 +265,7 @@ export class Activation implements Activated {
         ...{ now: this.#host.clock.now(), clock: this.#host.clock.id },
         // `randomUUID` reads random bytes for many ids in one system call; `randomBytes(16)` makes one for each id.
         newId: () => randomUUID().replaceAll("-", ""),
+        trace: currentTrace,
         rows: this.#rows,
       },
     });

@@ -62,6 +62,8 @@ export interface HandlerContext<R = never> {
   clock?: string | undefined;
   /** 32 hex characters, random. */
   newId(): string;
+  /** Returns the request that caused the message, for work that is sent later (`Envelope.trace`). */
+  trace(): Readonly<Record<string, string>> | undefined;
   /** The rows as they are now. */
   rows: ReadonlyMap<string, DeepReadonly<R>>;
 }

@@ -70,6 +70,11 @@ describe("readTransition()", () => {
       inRequest("run", "id", () => read({ send: [send()] }, definition))?.sends[0]?.message.trace;
     expect(traceOf(loose)).to.deep.equal({ [REQUEST_HEADER]: "run.id" });
     expect(traceOf(shared)).to.equal(undefined);
+    const own = { [REQUEST_HEADER]: "run.earlier" };
+    for (const definition of [loose, shared]) {
+      const run = () => read({ send: [{ ...send(), trace: own }] }, definition);
+      expect(inRequest("run", "id", run)?.sends[0]?.message.trace).to.deep.equal(own);
+    }
   });
 
   it("takes TRANSITION_ROWS_MAX rows, and not one more", () => {

@@ -101,7 +101,7 @@ function readSends(
     assert(envelope.key !== "", "A send has a key");
     const target = addressOf(envelope.kind, envelope.key);
     within("characters of an address", target.length, KEY_CHARS_MAX);
-    const written = unsent({ from: address, ...envelope, ...(trace && { trace }) });
+    const written = unsent({ from: address, ...(trace && { trace }), ...envelope });
     total += written.bytes;
     within("bytes of sends", total, TRANSITION_SEND_BYTES_MAX);
     return written;

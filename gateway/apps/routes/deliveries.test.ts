@@ -8,6 +8,7 @@ import { agentInboxActor } from "../../../actors/apps/agent-inbox/agent-inbox.ts
 import { answeringAgent } from "../../../actors/apps/agent-inbox/testing/answering-agent.ts";
 import { eventOf, INBOX_KEY } from "../../../actors/apps/agent-inbox/testing/inbox.ts";
 import { appActor } from "../../../actors/apps/app/app.ts";
+import { outgoingPlacesActor } from "../../../actors/apps/outgoing-places/outgoing-places.ts";
 import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { ALL_PERMISSIONS, type Permission } from "../../../schemas/account/permissions.ts";
@@ -47,7 +48,7 @@ async function world() {
   });
   const kinds = [accountActor, apiTokenActor, requestLimitActor, appActor];
   const actors = memoryActors({
-    actors: [...kinds, agentInboxActor, outgoingWebhookActor],
+    actors: [...kinds, agentInboxActor, outgoingPlacesActor, outgoingWebhookActor],
     hosted: (all) => [answeringAgent(all, { answer: () => agentAnswers.status })],
     workers: [posting],
   });

@@ -13,6 +13,7 @@ import { requestLimitActor } from "../../../actors/account/request-limit/request
 import { userActor } from "../../../actors/account/user/user.ts";
 import { endpointBreakerActor } from "../../../actors/apps/endpoint-breaker/endpoint-breaker.ts";
 import { newSecretKey, SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
+import { outgoingPlacesActor } from "../../../actors/apps/outgoing-places/outgoing-places.ts";
 import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { webhookPostWorker } from "../../../actors/apps/workers/webhook-post/webhook-post.ts";
 import type { BrowserPool } from "../../../actors/rendering/lib/browser/browser-pool.ts";
@@ -42,7 +43,7 @@ const WAIT_MS_MAX = 120_000;
 const until: typeof untilWithin = (what, look) => untilWithin(what, look, WAIT_MS_MAX);
 const ACTORS = [
   ...[accountActor, apiTokenActor, endpointBreakerActor, installationActor],
-  ...[outgoingWebhookActor, renderJobsActor, requestLimitActor, userActor],
+  ...[outgoingPlacesActor, outgoingWebhookActor, renderJobsActor, requestLimitActor, userActor],
 ];
 
 interface Got {

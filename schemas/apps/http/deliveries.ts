@@ -127,7 +127,9 @@ export const WireWebhook = z.object({
   payload_bytes: z.int(),
   attempts: z.int(),
   last_try: WireTry.nullable(),
-  next_attempt_on: Time.nullable(),
+  next_attempt_on: Time.nullable().describe(
+    "In the past while the webhook waits, because the account has as many in progress as it may have",
+  ),
   resends: z.int(),
 });
 

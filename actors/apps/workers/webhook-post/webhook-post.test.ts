@@ -9,11 +9,13 @@ import { AppConfig } from "../../../../schemas/apps/app-config.ts";
 import { appKey } from "../../../../schemas/apps/app-names.ts";
 import {
   OUTGOING_ANSWER_CHARS_KEPT,
+  OUTGOING_PLACES_MAX,
   OUTGOING_SECRETS_MAX,
 } from "../../../../schemas/apps/limits.ts";
 import { OUTGOING_SECRET, outgoingWebhook } from "../../../../schemas/apps/outgoing-webhook.ts";
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
 import { memoryActors } from "../../../../scripts/testing/memory-actors.ts";
+import { until } from "../../../../scripts/testing/until.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { appActor } from "../../app/app.ts";
@@ -23,9 +25,15 @@ import {
   endpointBreakerActor,
 } from "../../endpoint-breaker/endpoint-breaker.ts";
 import { newSecretKey, SecretBox } from "../../lib/app-secrets/secret-box.ts";
+import { outgoingPlacesActor } from "../../outgoing-places/outgoing-places.ts";
 import { outgoingWebhookActor } from "../../outgoing-webhook/outgoing-webhook.ts";
 import { OUTGOING_PAUSES_MS } from "../../outgoing-webhook/tries.ts";
-import { OUTGOING_ANSWER_BYTES_MAX, webhookPostWorker } from "./webhook-post.ts";
+import {
+  OUTGOING_ANSWER_BYTES_MAX,
+  OUTGOING_SLOTS,
+  OUTGOING_SLOTS_RESERVED,
+  webhookPostWorker,
+} from "./webhook-post.ts";
 
 const ACCOUNT = "a".repeat(32);
 const KEY = `${ACCOUNT}.hooks.RepoAgent.one`;
@@ -58,7 +66,7 @@ async function world(
     clock: { now: () => time.now },
   });
   const actors = memoryActors({
-    actors: [outgoingWebhookActor, endpointBreakerActor, appActor],
+    actors: [outgoingWebhookActor, outgoingPlacesActor, endpointBreakerActor, appActor],
     workers: [worker],
     now: () => time.now,
   });
@@ -201,6 +209,36 @@ describe("webhook-post", () => {
       expect(webhook).to.include({ status: "waiting", attempts: 1 });
       expect(webhook.lastTry?.error).to.include("not one this service fetches");
     }
+  });
+
+  it("post() lets accounts take turns, so that endpoints that hang delay no other account", async () => {
+    const held: ServerResponse[] = [];
+    await using w = await world((response, { path }) => {
+      if (path?.startsWith("/hang")) held.push(response);
+      else response.end();
+    });
+    const sendTo = (key: string, url: string) => {
+      const payload = { payload: { text: "{}" }, payloadBytes: 2, contentType: "text/plain" };
+      return w.actors.call(outgoingWebhook, key, "send", { id: url, url, ...payload });
+    };
+    // Three accounts want more slots than the worker has.
+    for (let i = 0; i < OUTGOING_PLACES_MAX; i++) {
+      for (const digit of ["b", "c", "d"]) {
+        const key = `${digit.repeat(32)}.hooks.RepoAgent.agent-${i}`;
+        await sendTo(key, new URL(`/hang/${digit}/${i}`, w.url).href);
+      }
+    }
+    const ofOne = (OUTGOING_SLOTS - OUTGOING_SLOTS_RESERVED) / 3;
+    await until("they have all slots but the reserved ones", () => held.length === 3 * ofOne);
+    const paths = () => w.got.map(({ path = "" }) => path.split("/")[2]);
+    expect(paths().filter((digit) => digit === "d")).to.have.length(ofOne);
+    await sendTo(KEY, w.url);
+    await until("the other one arrives", () => w.got.at(-1)?.path === "/hook");
+    expect(held).to.have.length(3 * ofOne);
+    await until("all have ended", () => {
+      for (const response of held) response.end();
+      return w.got.length === 3 * OUTGOING_PLACES_MAX + 1;
+    });
   });
 
   it("post() ends a try without an answer in time", async () => {

@@ -7,6 +7,7 @@ import { appKey, readAgentKey } from "../../../../schemas/apps/app-names.ts";
 import {
   DELIVERY_ERROR_CHARS_MAX,
   OUTGOING_ANSWER_CHARS_KEPT,
+  OUTGOING_PLACES_MAX,
   OUTGOING_RETRY_AFTER_MS_MAX,
 } from "../../../../schemas/apps/limits.ts";
 import {
@@ -27,16 +28,26 @@ import { EgressError } from "../../../egress/egress-error.ts";
 import { EgressAgents, egressFetch } from "../../../egress/egress-fetch.ts";
 import { type EgressGuard, guardFor } from "../../../egress/egress-guard.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { defineWorker, type TaskContext } from "../../../runtime/workers/define-worker.ts";
 import { type SecretBox, SecretKeyError } from "../../lib/app-secrets/secret-box.ts";
 import { webhookHeaders } from "./webhook-headers.ts";
 
 /** Time limit of a request, including the connection, until the end of the response. */
-const OUTGOING_TIMEOUT_MS = 15_000;
+export const OUTGOING_TIMEOUT_MS = 15_000;
 export const OUTGOING_ANSWER_BYTES_MAX = 64 * 1024;
-/** Limit of the concurrent webhooks of one worker, which mostly wait. */
-const OUTGOING_SLOTS = 32;
+/**
+ * Limit of the concurrent webhooks of one worker, which mostly wait. The reserved ones are for accounts without a
+ * running webhook.
+ */
+export const OUTGOING_SLOTS = 32;
+export const OUTGOING_SLOTS_RESERVED = 8;
+/**
+ * Tasks that one worker takes from the lane. Those without a slot wait in the worker, which lets accounts take turns. So
+ * 15 accounts that have all their places, and whose endpoints do not answer, leave room for others.
+ */
+const POSTS_TAKEN_MAX = 16 * OUTGOING_PLACES_MAX;
 const PURGE_SLOTS = 2;
 
 type Post = Input<(typeof webhookPost)["messages"]["post"]>;
@@ -66,9 +77,21 @@ interface Outcome {
 
 /** Creates the worker that posts webhooks, and removes their payloads when they are no longer needed. */
 export function webhookPostWorker(parts: WebhookPostParts) {
+  const slots = new FairSemaphore({ places: OUTGOING_SLOTS, reserved: OUTGOING_SLOTS_RESERVED });
+  const postInTurn = post(parts);
   return defineWorker(webhookPost, {
-    slots: { post: OUTGOING_SLOTS, purge: PURGE_SLOTS },
-    handlers: { post: post(parts), purge: purge(parts) },
+    slots: { post: POSTS_TAKEN_MAX, purge: PURGE_SLOTS },
+    handlers: {
+      async post(task, context) {
+        using ends = new DisposableStack();
+        ends.defer(await slots.take(senderOf(context.key).accountId, context.signal));
+        if (task.dueAt !== undefined) {
+          timeWork("webhook_post_wait_seconds", {}, parts.clock.now() - task.dueAt);
+        }
+        return await postInTurn(task, context);
+      },
+      purge: purge(parts),
+    },
     failures: {
       post({ number, attempt }, error, { key }) {
         const outcome = { at: parts.clock.now(), durationMs: 0, error: shortened(error.message) };
