@@ -98,6 +98,11 @@ export class HostedActivation implements Activated {
     return this.#life?.instance?.isBusy === false && this.#isQuiet;
   }
 
+  /** How long it stays in memory without messages. */
+  get idleMs(): number {
+    return this.#life?.instance?.idleMs ?? this.definition.idleMs;
+  }
+
   get isSettled(): boolean {
     return this.#running === undefined;
   }
