@@ -69,8 +69,8 @@ export const isToBeTold = (bytes: number, told: number): boolean =>
   Math.abs(bytes - told) > Math.max(AGENT_ROOM_BYTES, told / 4) || (bytes === 0) !== (told === 0);
 
 /**
- * Returns the size that an inbox or a queue reports. The smallest one counts as much as the smallest agent, because its
- * keys and rows take room too, so that an account can have only so many of them.
+ * Returns the size that an inbox or a queue reports. The smallest one counts as much as the smallest agent: its keys and
+ * rows take room too, and an account can have a limited number of them.
  */
 export const countedBytes = (bytes: number): number =>
   bytes === 0 ? 0 : Math.max(bytes, AGENT_ROOM_BYTES);
