@@ -161,6 +161,27 @@ describe("AgentLog", function () {
       expect((await lives.open()).records.map(String)).to.deep.equal(["record 2"]);
     });
 
+    it("keeps the data of an owner of an earlier version, which takes over a record that expires", async () => {
+      const bus = await Bus.connect({ url: world.url, name: "upgraded" });
+      const { open } = opened("mixed", { blankLogS: 2, bus });
+      await open();
+      await bus.close();
+      const { stream, log } = agentLogsOf(world.bus.layout, keyOf("app", "A", "mixed"));
+      const subject = log(keyOf("app", "A", "mixed"));
+      const writes = writersOf(world.bus, systemClock)(stream);
+      const headers = { "Trunkline-Arrived": "0", "Trunkline-Room": "0" };
+      const write = (commit: string, payload: string) =>
+        writes.write({ subject, payload, headers: { ...headers, "Trunkline-Commit": commit } });
+      const takeover = await write("2", "");
+      await write("3", "record 3");
+      await until("the first record has expired", async () => {
+        return (await world.bus.readNext(stream, subject, 1))?.seq === takeover;
+      });
+      const { records, lastCommit } = await opened("mixed").open();
+      expect(records.map(String)).to.deep.equal(["record 3"]);
+      expect(lastCommit).to.equal(4);
+    });
+
     it("empty() and leave() remove its data and end its count, at once or after the next takeover", async () => {
       const before = await usage();
       const emptied = opened("emptied");
