@@ -55,15 +55,17 @@ export const agent = defineContract({
     request: { input: AppRequest, reply: AppAnswer },
     /**
      * Calls a public method. For a call from a stub, arguments and result are in V8's serialization, encoded in
-     * base64, and only user code deserializes them. For a call from the REST API, both are JSON in base64.
+     * base64, and only user code deserializes them. For a call from the REST API, both are JSON in base64. If they
+     * are large, the text is empty and they are in a blob.
      */
     invoke: {
       input: z.object({
         method: z.string().max(128),
         args: z.string(),
+        argsBlob: z.string().optional(),
         isJson: z.boolean().optional(),
       }),
-      reply: z.object({ result: z.string() }),
+      reply: z.object({ result: z.string(), resultBlob: z.string().optional() }),
     },
     /** Opens a socket that the app's router accepted. */
     connect: {

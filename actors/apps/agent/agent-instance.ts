@@ -23,6 +23,7 @@ import type { AgentLog, LoadedLog } from "./agent-log.ts";
 import type { AgentParts } from "./agent-parts.ts";
 import { Deliveries } from "./deliveries.ts";
 import { HeldMessages } from "./held-messages.ts";
+import { invokeMethod } from "./invoke-method.ts";
 import { LogEnd } from "./log-end.ts";
 import { actionsByGateway, SocketSender } from "./socket-sender.ts";
 import { APP_DRAIN_MS, untilAtRest } from "./until-at-rest.ts";
@@ -128,11 +129,9 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       case "deliver":
         return this.#deliveries.take();
       case "invoke": {
-        const { args, ...invoked } = input as HostedInput<"invoke">;
-        const bytes = Buffer.from(args, "base64");
-        const result = await this.#turn(id, { type: "invoke", ...invoked, args: bytes }, call);
-        if (result.type !== "invoked") throw unexpected(result);
-        return { result: Buffer.from(result.result).toString("base64") };
+        const invoked = input as HostedInput<"invoke">;
+        const take = (turn: TurnInput) => this.#turn(id, turn, call);
+        return invokeMethod(invoked, { blobs: this.#parts.blobs, app: this.#app, take });
       }
       case "connect": {
         const { connection, props, ...rest } = input as HostedInput<"connect">;

@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { agent, agentAlarm, appEntry } from "../../../schemas/apps/agent.ts";
 import { app as appContract } from "../../../schemas/apps/app.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
+import { APP_ANSWER_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { blobSubjects } from "../../../schemas/subjects.ts";
 import { AGENT_APP, AGENT_APP_CONFIG } from "../../../scripts/testing/agent-app.ts";
 import {
@@ -96,15 +97,28 @@ export class Mirror extends Agent {
     if (request.method === "POST") return new Response(await request.bytes());
     const other = this.env.Mirror.getByName("other");
     const answer = await other.fetch(new Request("http://app/", { method: "POST", body: "x".repeat(700_000) }));
-    return new Response(String((await answer.text()).length));
+    const seen = [(await answer.text()).length];
+    for (const bytes of [700_000, ${APP_ANSWER_BYTES_MAX - 1_000}, ${APP_ANSWER_BYTES_MAX}]) {
+      const given = other.mirror(Buffer.alloc(bytes, "é"));
+      seen.push(await given.then((back) => back.equals(Buffer.alloc(bytes, "é")), String));
+      seen.push(await other.make(bytes).then((made) => made.length, String));
+    }
+    return Response.json(seen);
   }
+  mirror(bytes) { return Buffer.from(bytes); }
+  make(chars) { return "x".repeat(chars); }
 }
 export default { fetch: () => new Response("x".repeat(700_000), { status: 403 }) };`;
     const agents = [{ binding: "Mirror", class_name: "Mirror" }];
     const mirrors = await world.deploy("mirrors", code, { agents });
     const one = keyOf("mirrors", "Mirror", "one");
     const answer = await world.client.call(agent, one, "request", request(""));
-    expect(await textOf(world, answer)).to.equal("700000");
+    const most = APP_ANSWER_BYTES_MAX;
+    expect(JSON.parse(await textOf(world, answer))).to.deep.equal([
+      ...[700_000, true, 700_000, true, most - 1_000],
+      `AgentRefusal: Cannot call mirror: its arguments have more than ${most} bytes`,
+      `AgentRefusal: Cannot pass on what make gave: it has more than ${most} bytes`,
+    ]);
     const upgraded = await world.client.call(appEntry, mirrors, "upgrade", request(""));
     expect(upgraded).to.deep.include({
       answer: { status: 403, headers: [["content-type", "text/plain;charset=UTF-8"]] },

@@ -1,6 +1,6 @@
 /**
- * Bodies of apps' requests and responses. A small body is part of the message; a larger body is in a blob that the
- * message names.
+ * Bodies of apps' requests and responses, and values of calls through stubs. A small one is part of the message; a
+ * larger one is in a blob that the message names.
  */
 import { randomUUID } from "node:crypto";
 import { type Body, inlineBody, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
@@ -37,8 +37,36 @@ export async function writeBody(
   app: string,
   bytes: Uint8Array,
 ): Promise<Body> {
-  if (bytes.length <= APP_BODY_INLINE_BYTES_MAX) return inlineBody(bytes);
+  return bytes.length <= APP_BODY_INLINE_BYTES_MAX
+    ? inlineBody(bytes)
+    : { blob: await putBytes(blobs, app, bytes) };
+}
+
+/** A value in base64. If there is a blob, it has the value, and the text is empty. */
+export interface WrittenValue {
+  base64: string;
+  blob?: string | undefined;
+}
+
+/** Stores a value. A blob that is needed belongs to `app`: it is deleted with the app at the latest. */
+export async function writeValue(
+  blobs: Pick<BlobStore, "put">,
+  app: string,
+  bytes: Uint8Array,
+): Promise<WrittenValue> {
+  if (bytes.length > APP_BODY_INLINE_BYTES_MAX) {
+    return { base64: "", blob: await putBytes(blobs, app, bytes) };
+  }
+  return { base64: Buffer.from(bytes).toString("base64") };
+}
+
+/** Stores bytes for one call, and returns the name of the blob. */
+async function putBytes(
+  blobs: Pick<BlobStore, "put">,
+  app: string,
+  bytes: Uint8Array,
+): Promise<string> {
   const name = `app.${app}.body.${randomUUID()}`;
   await blobs.put(name, bytes, { ttlS: APP_BODY_KEPT_S });
-  return { blob: name };
+  return name;
 }

@@ -35,13 +35,16 @@ import { ask } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import { writeValue } from "../app-bodies/body-blobs.ts";
 import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts";
 import type { AppProcess } from "../app-process/app-process.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";
 import {
   type BodyBlobs,
+  dropBlob,
   dropBody,
   takeAnswer,
+  takeValue,
   writeRequest,
 } from "../app-process/process-bodies.ts";
 import { thrownBy } from "../app-process/process-error.ts";
@@ -216,13 +219,15 @@ export class Operations {
     { className, name, method, args }: OperationOf<"agent.invoke">,
     { app, signal }: Asker,
   ): Promise<OperationResult> {
+    const { actors, blobs } = this.#parts;
     const key = otherAgent(app, className, name);
-    const input = { method, args: Buffer.from(args).toString("base64") };
-    const { result } = await this.#parts.actors.call(agentContract, key, "invoke", input, {
-      deadlineMs: APP_OPERATION_MS_MAX,
-      signal,
-    });
-    return { type: "invoked", result: Buffer.from(result, "base64") };
+    const { base64, blob } = await writeValue(blobs, app, args);
+    const input = { method, args: base64, argsBlob: blob };
+    const { result, resultBlob } = await actors
+      .call(agentContract, key, "invoke", input, { deadlineMs: APP_OPERATION_MS_MAX, signal })
+      .finally(() => dropBlob(blobs, blob));
+    const taken = await takeValue(blobs, { base64: result, blob: resultBlob });
+    return { type: "invoked", result: taken };
   }
 
   async #rest(

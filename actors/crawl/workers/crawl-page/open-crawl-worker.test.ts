@@ -61,7 +61,7 @@ describe("the crawl worker of a process", function () {
       response.setHeader("Content-Type", "text/html");
       if (url === "/robots.txt") response.end("User-agent: *\nCrawl-delay: 0");
       else if (url.startsWith("/quick")) response.end("done");
-      else if (url.startsWith("/start")) response.end(startPage());
+      else if (url.startsWith("/start")) response.end(startPage(url));
       else serve(response);
     });
     server = await listen(http, "0.0.0.0");
@@ -89,8 +89,13 @@ describe("the crawl worker of a process", function () {
     await pool.close();
   });
 
-  let pages: string[] = [];
-  const startPage = () => pages.map((url) => `<a href="${url}">x</a>`).join("");
+  /** The addresses of the pages of each crawl, by its start page. */
+  const pagesOf = new Map<string, string[]>();
+  const startPage = (path: string) =>
+    pagesOf
+      .get(path)
+      ?.map((url) => `<a href="${url}">x</a>`)
+      .join("");
   const hold = (response: ServerResponse) => {
     // The body of a page that has exceeded its timeout may be written only now.
     if (response.destroyed) return;
@@ -112,9 +117,10 @@ describe("the crawl worker of a process", function () {
       { length: hosts },
       (_, n) => `http://127.0.${net}.${n + 2}:${server.port}`,
     );
-    pages = origins.flatMap((origin) =>
+    const pages = origins.flatMap((origin) =>
       Array.from({ length: each }, (_, n) => `${origin}/${name}/${n}`),
     );
+    pagesOf.set(`/start-${name}`, pages);
     const job = newId();
     const url = `${origins[0]}/start-${name}`;
     const request = CrawlRequest.parse({ url, render: false, maxAge: 0 });
@@ -150,7 +156,7 @@ describe("the crawl worker of a process", function () {
     serve = hold;
     const account = newId();
     const load = { hosts: CRAWL_HOSTS_MAX, each: 2 * HOST_REQUESTS_IN_FLIGHT_MAX, account };
-    await Promise.all([1, 2].map((net) => crawl(`hang-${net}`, { ...load, net })));
+    const hanging = await Promise.all([1, 2].map((net) => crawl(`hang-${net}`, { ...load, net })));
     await until(
       "all that one account may have runs, and more waits",
       async () => {
@@ -168,6 +174,11 @@ describe("the crawl worker of a process", function () {
     expect(ended, "no page of the first account has ended meanwhile").to.equal(0);
     serve = (response) => response.end("done");
     for (const response of [...held]) response.end("done");
+    // Otherwise their pages would be there beside those of the next test, as those of a second account may be.
+    for (const getOne of hanging) {
+      const isDone = async () => (await getOne()).status === "completed";
+      await until("the first account's crawls are done", isDone, CRAWL_MS_MAX);
+    }
   });
 
   it("fetches FETCH_PAGES_MAX pages at once, and the next when one is done", async () => {
