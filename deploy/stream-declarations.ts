@@ -232,6 +232,8 @@ function areaStreams(layout: DataLayout, sizes: StoreSizes): StreamDeclaration[]
       allow_rollup_hdrs: true,
       // A batch lets the server sync the records of several agents to disk together.
       allow_atomic: true,
+      // The first record of an agent that stores nothing expires.
+      allow_msg_ttl: true,
       max_bytes: share(sizes.agents, layout.agentStreams),
       discard: DiscardPolicy.New,
       allow_direct: true,

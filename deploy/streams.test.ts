@@ -91,6 +91,24 @@ describe("streams", function () {
     await bus.close();
   });
 
+  it("declareStreams() lets records of a stream of agents from an earlier version expire, also after that version starts", async () => {
+    await using server = await startNats();
+    const bus = await Bus.connect({ url: server.url, name: "test" });
+    const { streams } = bus.jetstream;
+    const expires = async () => (await streams.info(STREAMS.agents)).config.allow_msg_ttl ?? false;
+    const earlier = {
+      ...{ name: STREAMS.agents, subjects: ["agentlog.>"], discard: DiscardPolicy.New },
+      ...{ allow_atomic: true, allow_direct: true, allow_rollup_hdrs: true },
+    };
+    await streams.add(earlier);
+    expect(await expires()).to.equal(false);
+    await declareStreams(bus.jetstream, { ...declared, replicas: 1 });
+    expect(await expires()).to.equal(true);
+    await streams.update(STREAMS.agents, earlier);
+    expect(await expires()).to.equal(true);
+    await bus.close();
+  });
+
   it("declareStreams() reports at once that one server cannot hold replicas", async () => {
     await using server = await startNats();
     const bus = await Bus.connect({ url: server.url, name: "test" });

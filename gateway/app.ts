@@ -18,6 +18,7 @@ import { memberRoutes } from "./account/routes/members.ts";
 import { sessionRoutes } from "./account/routes/sessions.ts";
 import { tokenRoutes } from "./account/routes/tokens.ts";
 import { SessionCallers } from "./account/session-callers.ts";
+import { AccountRoom } from "./apps/account-room.ts";
 import { type AppAddresses, originOf, readAppRequest } from "./apps/app-addresses.ts";
 import type { AppPorts } from "./apps/app-ports.ts";
 import { appRouter, type StreamReader } from "./apps/app-router.ts";
@@ -229,7 +230,10 @@ export function routeTable(
       ? [
           ...appRoutes({ actors, ...apps, addresses: addressesOf(parts, apps) }),
           ...agentRoutes({ actors, blobs: parts.blobs, agents: apps.agents }),
-          ...deliveryRoutes({ actors, blobs: parts.blobs }),
+          ...deliveryRoutes({
+            ...{ actors, blobs: parts.blobs },
+            room: new AccountRoom({ actors, limits: apps.limits, now }),
+          }),
         ]
       : []),
   ];

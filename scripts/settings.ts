@@ -129,7 +129,7 @@ export const Settings = z.object({
   }),
   TRUNKLINE_AGENT_BYTES_PER_ACCOUNT: whole(0, BYTES_MAX, AGENT_BYTES_PER_ACCOUNT).meta({
     description:
-      "Bytes that these agents store: databases with their changes, and bodies of webhooks in both directions; at most a quarter of a stream of agents. 0 is no limit",
+      "Bytes that these agents store: databases with their changes, and webhooks in both directions, at least 16 KiB for each of the three; at most a quarter of a stream of agents. 0 is no limit",
   }),
   TRUNKLINE_AI_BASE_URL: httpUrl().optional().meta({
     description:

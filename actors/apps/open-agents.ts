@@ -38,6 +38,8 @@ interface OpenAgentsParts {
   processesMax?: number | undefined;
   agentsMax?: number | undefined;
   idleMs?: number | undefined;
+  /** Defaults to AGENT_IDLE_MS. */
+  agentIdleMs?: number | undefined;
 }
 
 export interface OpenAgents {
@@ -48,7 +50,8 @@ export interface OpenAgents {
 }
 
 export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
-  const { bus, clock, logger, guard, secrets, limits, processesMax, agentsMax, idleMs } = parts;
+  const { bus, clock, logger, guard, secrets, limits, agentIdleMs, ...ofProcesses } = parts;
+  const { processesMax, agentsMax, idleMs } = ofProcesses;
   const folder = await openProcessFolder();
   const program = await programHere(parts);
   const { main } = program({ bundleFolder: folder.path, workFolder: folder.path });
@@ -101,6 +104,7 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
     streams,
     writesTo,
     limits,
+    idleMs: agentIdleMs,
   };
   return {
     definitions: [agentKind(shared), appEntryKind(shared)],

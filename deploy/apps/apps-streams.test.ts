@@ -4,7 +4,7 @@
  */
 
 import { expect } from "chai";
-import { APP_DRAIN_MS } from "../../actors/apps/agent/agent-instance.ts";
+import { APP_DRAIN_MS } from "../../actors/apps/agent/until-at-rest.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { until } from "../../scripts/testing/until.ts";
 

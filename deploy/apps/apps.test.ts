@@ -355,7 +355,9 @@ describe("apps", function () {
       expect(stored_bytes_limit).to.be.above(0).and.at.most(AGENT_BYTES_PER_ACCOUNT);
       return apps.find(({ name }: { name: string }) => name === "brief");
     };
-    expect(await usage()).to.deep.include({ agents: 1, stored_bytes: AGENT_ROOM_BYTES });
+    const isCounted = async () => (await usage())?.stored_bytes === 2 * AGENT_ROOM_BYTES;
+    await until("its database and its inbox are counted", isCounted);
+    expect(await usage()).to.include({ agents: 1 });
     expect((await platform.rest("DELETE", "/apps/brief")).status).to.equal(200);
     await until(
       "it answers no more",

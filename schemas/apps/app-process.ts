@@ -167,6 +167,8 @@ export type FromProcess =
       isImage: boolean;
       /** The agent was destroyed. It does not exist until it writes data again. */
       isGone?: boolean | undefined;
+      /** The agent's database stores nothing but replies. */
+      isEmpty?: boolean | undefined;
       actions: ProcessAction[];
       /**
        * The time of the next alarm. If it is earlier than the current one, the host sets it before it stores the

@@ -41,7 +41,7 @@ export const appUsage = defineContract({
       }),
       reply: z.object({ bytes: Bytes }),
     },
-    /** Reports the bytes that an agent's inbox or its queue of outgoing webhooks stores. */
+    /** Reports the bytes that an agent's inbox or its queue of outgoing webhooks stores: see `countedBytes`. */
     stored: {
       input: z.object({ agent: z.string(), part: z.enum(["inbox", "outgoing"]), bytes: Bytes }),
     },
@@ -63,7 +63,14 @@ export const noRoom = (limit: number) =>
 
 /**
  * Returns whether the stored size must be reported again. It must if it differs from the reported size by more than a
- * quarter and more than AGENT_ROOM_BYTES. It also must if nothing is stored any more.
+ * quarter and more than AGENT_ROOM_BYTES. It also must if the first bytes are stored, or nothing is stored any more.
  */
 export const isToBeTold = (bytes: number, told: number): boolean =>
-  Math.abs(bytes - told) > Math.max(AGENT_ROOM_BYTES, told / 4) || (bytes === 0 && told > 0);
+  Math.abs(bytes - told) > Math.max(AGENT_ROOM_BYTES, told / 4) || (bytes === 0) !== (told === 0);
+
+/**
+ * Returns the size that an inbox or a queue reports. The smallest one counts as much as the smallest agent: its keys and
+ * rows take room too, and an account can have a limited number of them.
+ */
+export const countedBytes = (bytes: number): number =>
+  bytes === 0 ? 0 : Math.max(bytes, AGENT_ROOM_BYTES);

@@ -47,6 +47,7 @@ import {
   AGENT_BYTES_PER_ACCOUNT,
   AGENT_CONNECTIONS_MAX,
   AGENT_DATABASE_BYTES_MAX,
+  AGENT_ROOM_BYTES,
   AGENT_TURN_MS_MAX,
   AGENT_TURNS_MAX,
   AGENT_WORK_MS_MAX,
@@ -297,7 +298,7 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
   ],
   [
     "agents of an account; what they store",
-    `${count(AGENTS_PER_ACCOUNT)}; ${bytes(AGENT_BYTES_PER_ACCOUNT)} ([settable](configuration.md)), and at most a quarter of a stream of agents`,
+    `${count(AGENTS_PER_ACCOUNT)}; ${bytes(AGENT_BYTES_PER_ACCOUNT)} ([settable](configuration.md)), and at most a quarter of a stream of agents; each agent, log of events and queue of webhooks counts at least ${bytes(AGENT_ROOM_BYTES)}`,
     `\`limit_reached\` (409), and nothing of that turn is stored`,
   ],
   [

@@ -95,6 +95,7 @@ export class AgentWorld implements AsyncDisposable {
       processesMax?: number;
       agentsMax?: number;
       idleMs?: number;
+      agentIdleMs?: number;
     } = {},
   ): Promise<AgentHost> {
     const bus = await Bus.connect({ url: this.world.url, name });

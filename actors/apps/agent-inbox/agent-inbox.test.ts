@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { AgentDelivery } from "../../../schemas/apps/agent.ts";
 import {
+  AGENT_ROOM_BYTES,
   DELIVERIES_TOGETHER_MAX,
   DELIVERIES_TRIMMED_AT_ONCE,
   EVENT_IDS_KEPT_MS,
@@ -557,14 +558,15 @@ describe("agent-inbox", () => {
         .to.deep.equal([4, 3]);
       expect(refusal(() => inbox.entry(2)).code).to.equal("not_found");
       expect(refusal(() => inbox.entry(5)).code).to.equal("not_found");
-      expect(inbox.sent.map(({ message, input }) => [message, input])).to.deep.equal([
+      const purges = inbox.sent.filter(({ message }) => message === "purge");
+      expect(purges.map(({ message, input }) => [message, input])).to.deep.equal([
         ["purge", { blobs: ["app.a.b.1"] }],
         ["purge", { blobs: ["app.a.b.2"] }],
       ]);
       expect([...inbox.rows.keys()].filter((row) => row.startsWith("request/"))).to.have.length(2);
     });
 
-    it("receive() reports the stored bytes to the account after a large change, and trim() when nothing is left", () => {
+    it("receive() reports the first bytes and large changes to the account, and trim() when no id is left", () => {
       const keep = { days: 1, count: 2 };
       const told = () =>
         inbox.sent.filter(({ message }) => message === "stored").map(({ input }) => input);
@@ -575,18 +577,38 @@ describe("agent-inbox", () => {
       };
       inbox.receive("small", { keep });
       inbox.answer();
-      expect(told()).to.deep.equal([]);
-      large("app.a.b.1", 1_000_000);
+      const least = { agent: INBOX_KEY, part: "inbox", bytes: AGENT_ROOM_BYTES };
+      expect(told()).to.deep.equal([least]);
       expect(inbox.sent.find(({ message }) => message === "stored")).to.include({
         ...{ kind: "app-usage", key: "a".repeat(32) },
       });
+      large("app.a.b.1", 1_000_000);
       large("app.a.b.2", 100_000);
       const bytes = told().map((input) => (input as { bytes: number }).bytes);
-      expect(bytes).to.have.length(1);
-      expect(bytes[0]).to.be.within(1_000_000, 1_001_000);
+      expect(bytes).to.have.length(2);
+      expect(bytes[1]).to.be.within(1_000_000, 1_001_000);
       inbox.now += DAY_MS;
       inbox.remind("trim");
-      expect(told().at(-1)).to.deep.equal({ agent: INBOX_KEY, part: "inbox", bytes: 0 });
+      // The log is empty, but ids of its events are remembered.
+      expect(told().at(-1)).to.deep.equal(least);
+      inbox.now += EVENT_IDS_KEPT_MS;
+      inbox.remind("trim");
+      expect(inbox.forgotten).to.equal(1);
+      expect(told().at(-1)).to.deep.equal({ ...least, bytes: 0 });
+      expect(told()).to.have.length(4);
+    });
+
+    it("trim() reports an inbox that an earlier version never reported", () => {
+      inbox.receive("small");
+      inbox.answer();
+      const { toldBytes: _, ...state } = inbox.state;
+      inbox.state = state;
+      inbox.sent.splice(0);
+      inbox.now += DAY_MS;
+      inbox.remind("trim");
+      expect(inbox.sent.map(({ message, input }) => [message, input])).to.deep.equal([
+        ["stored", { agent: INBOX_KEY, part: "inbox", bytes: AGENT_ROOM_BYTES }],
+      ]);
     });
 
     it("receive() keeps waiting events, whatever the limit of kept ones", () => {

@@ -16,7 +16,7 @@ import { type RecentId, recall, recentId, remember } from "../lib/event-log/rece
 import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
 import { entryOf, isOver, list, replay } from "./log.ts";
-import { blobBytesOf, isForgettable, tidy, trim } from "./trim.ts";
+import { blobBytesOf, isForgettable, tellInbox, tidy, trim } from "./trim.ts";
 import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
 
 /**
@@ -216,6 +216,7 @@ function take(
   });
   beginAndTell(draft);
   trim(draft);
+  tellInbox(draft);
   if (draft.state.trimAt === undefined) draft.remind("trim", now + DAY_MS);
   return number;
 }

@@ -8,7 +8,7 @@ import {
 import { webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { hasNumber } from "../lib/event-log/number-runs.ts";
-import { forgetOld } from "../lib/event-log/recent-ids.ts";
+import { bytesOfIds, forgetOld } from "../lib/event-log/recent-ids.ts";
 import { tellStored } from "../lib/event-log/tell-stored.ts";
 import { type EventRow, eventRow, requestRow } from "./agent-inbox-state.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
@@ -38,9 +38,14 @@ export function trim(draft: InboxDraft): boolean {
     draft.writeRows({ [eventRow(first)]: null, [requestRow(first)]: null });
   }
   draft.change({ first, inlineBytes, blobBytes });
-  tellStored(draft, "inbox", inlineBytes + blobBytes);
   if (blobs.length > 0) draft.send(envelope(webhookPost, draft.key, "purge", { blobs }));
   return gone === DELIVERIES_TRIMMED_AT_ONCE;
+}
+
+/** Reports the bytes of the events and of the remembered ids to the account. */
+export function tellInbox(draft: InboxDraft): void {
+  const { inlineBytes, blobBytes = 0, ids } = draft.state;
+  tellStored(draft, "inbox", inlineBytes + blobBytes + bytesOfIds(ids));
 }
 
 export const blobBytesOf = ({ blob, bodyBytes }: Pick<EventRow, "blob" | "bodyBytes">) =>
@@ -54,6 +59,7 @@ export function tidy(draft: InboxDraft): void {
   const old = forgetOld({ rows, now, days: draft.state.ids }, limits);
   draft.writeRows(old.rows);
   draft.change({ ids: old.days });
+  tellInbox(draft);
   const isUnfinished = hasMore || old.hasMore;
   if (!isForgettable(draft)) draft.remind("trim", now + (isUnfinished ? NEXT_STEP_MS : DAY_MS));
 }

@@ -24,15 +24,12 @@ import type { AgentParts } from "./agent-parts.ts";
 import { Deliveries } from "./deliveries.ts";
 import { HeldMessages } from "./held-messages.ts";
 import { invokeMethod } from "./invoke-method.ts";
+import { LogEnd } from "./log-end.ts";
 import { actionsByGateway, SocketSender } from "./socket-sender.ts";
-
-/**
- * Time for which background work may continue after another process has replaced this one. The limit for turns is
- * AGENT_TURN_MS_MAX.
- */
-export const APP_DRAIN_MS = 10_000;
+import { APP_DRAIN_MS, untilAtRest } from "./until-at-rest.ts";
 
 export type AgentMessages = (typeof agent)["messages"];
+type Received = HostedMessage<AgentMessages>;
 
 /** The reason of a close after which the agent opens again, in another version of its app or on request. */
 class Reopened extends Error {}
@@ -45,6 +42,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   readonly #app: string;
   readonly #running: Running;
   readonly #log: AgentLog;
+  readonly #logEnd: LogEnd;
   readonly #sockets: SocketSender;
   readonly #turns = new Turns();
   readonly #deliveries: Deliveries;
@@ -80,6 +78,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#app = appKey(address.accountId, address.app);
     this.#running = running;
     this.#log = loaded.log;
+    this.#logEnd = new LogEnd(parts, loaded.log);
     this.#held = new HeldMessages(loaded.lastCommit, running.process.held);
     this.#deliveries = new Deliveries({
       ...{ ...parts, key, turns: this.#turns },
@@ -104,14 +103,19 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     });
   }
 
+  get idleMs(): number {
+    return this.#logEnd.idleMs;
+  }
+
   get isBusy(): boolean {
     const isAtWork = !this.#isIdle || this.#turns.size > 0 || this.#deliveries.isUnderWay;
     return isAtWork || this.#isCommitting || !this.#sockets.isIdle;
   }
 
-  async receive({ message, input, id, call }: HostedMessage<AgentMessages>): Promise<unknown> {
+  async receive({ message, input, id, call, deadlineAt }: Received): Promise<unknown> {
     // The next instance handles messages that arrive from now on.
     if (this.#leaving || this.#isOver) return new Promise(() => {});
+    this.#logEnd.received(deadlineAt);
     switch (message) {
       case "request": {
         const read = this.#read(input as HostedInput<"request">);
@@ -173,19 +177,15 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   }
 
   async close(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#parts;
     this.#deliveries.stop();
     this.#endStreams();
-    const giveUpAt = clock.monotonic() + APP_DRAIN_MS;
-    while (this.isBusy && !signal.aborted && !this.#isOver && clock.monotonic() < giveUpAt) {
-      const woken = new AbortController();
-      const wake = () => woken.abort();
-      void this.#changed.promise.then(wake);
-      signal.addEventListener("abort", wake, { once: true });
-      await clock.wait(CLOSE_POLL_MS, woken.signal);
-      signal.removeEventListener("abort", wake);
-    }
+    const { clock } = this.#parts;
+    const changed = () => this.#changed.promise;
+    await untilAtRest(() => this.isBusy && !this.#isOver, { clock, signal, changed });
+    const isAtRest = !this.isBusy && !signal.aborted;
+    const left = this.#logEnd.leave(isAtRest ? this.#held.durable : undefined);
     this.#finish();
+    if (!signal.aborted) await left;
   }
 
   async #open(loaded: LoadedLog): Promise<void> {
@@ -299,6 +299,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       // The alarm is cancelled only after the record that no longer needs it.
       if (wakeAt === null) await this.#setAlarm({ record: commit }).catch(() => {});
       this.#isCommitting = false;
+      this.#logEnd.stored(message);
       if (this.#isOver) return;
       this.#held.store(commit);
       this.#running.process.send({ type: "committed", agent: this.#agent, commit });
@@ -387,11 +388,10 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#held.drop();
     this.#sockets.stop();
     this.#running.process.closeAgent(this.#agent);
+    void this.#logEnd.leave();
     this.#endStreams();
     this.#changed.resolve();
   }
 }
 
 type HostedInput<N extends keyof AgentMessages> = HostedMessage<AgentMessages, N>["input"];
-
-const CLOSE_POLL_MS = 50;

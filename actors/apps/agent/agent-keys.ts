@@ -1,4 +1,4 @@
-/** Lists agents by the subjects of their logs. Each agent has a log from the first time it was opened. */
+/** Lists agents by the subjects of their logs. An agent has a log while it is open, and while it stores something. */
 import { isAddress } from "../../../schemas/apps/app-names.ts";
 import { agentLogsOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";

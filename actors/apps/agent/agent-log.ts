@@ -51,6 +51,8 @@ const ARRIVED = "Trunkline-Arrived";
 /** Header: `inline`, or the name of the blob that holds the whole database. */
 const IMAGE = "Trunkline-Image";
 const INLINE = "inline";
+/** Header: when the bus removes the message. */
+const TTL = "Nats-TTL";
 /**
  * Header: the number of bytes of socket actions at the end of the payload, or the name of a blob that holds the
  * actions.
@@ -59,11 +61,19 @@ const ACTIONS = "Trunkline-Actions";
 /** Header: bytes of the account's storage that are reserved for this agent. */
 const ROOM = "Trunkline-Room";
 
+/**
+ * Time for which the bus stores the first record of a log that has no data. The owner removes the record when it
+ * closes, so only the record of a host that was killed stays for this time.
+ */
+export const BLANK_LOG_S = 86_400;
+
 export interface AgentLogParts {
   bus: Bus;
   /** Returns the writes to a stream of logs, which all agents of this host share. */
   writesTo: (stream: string) => SharedWrites;
   blobs: Pick<BlobStore, "put" | "get" | "remove">;
+  /** Defaults to BLANK_LOG_S. */
+  blankLogS?: number | undefined;
 }
 
 export class AgentLog {
@@ -76,6 +86,11 @@ export class AgentLog {
   readonly #blobs: string;
   /** Names of the blobs that the log refers to: of the last image, and of the actions since then. */
   #named: string[] = [];
+  /** True while no message of the log has data: somebody has addressed the agent, but it has stored nothing. */
+  #isBlank: boolean;
+  #renewals: NodeJS.Timeout | undefined;
+  #renewing: Promise<void> | undefined;
+  #left: Promise<void> | undefined;
 
   /** Fences out the agent's former owner and reads the log of that owner. */
   static async open(
@@ -87,29 +102,64 @@ export class AgentLog {
     const { log, messages } = await SubjectLog.takeOver(
       parts.bus,
       { stream, subject, writes: parts.writesTo(stream) },
-      (last) => ({
-        payload: new Uint8Array(),
-        headers: {
-          [COMMIT]: String(commitOf(last) + 1),
-          [ARRIVED]: last?.header(ARRIVED) || "0",
-          [ROOM]: last?.header(ROOM) || "0",
-        },
-      }),
+      (last) => takeoverOf(last, parts),
     );
     const blobs = `app.${app}.agent.${fnv1a32(subject).toString(16)}`;
-    room.resume(Number(messages.at(-1)?.header(ROOM) || 0));
-    const agentLog = new AgentLog(parts, { log, blobs, room });
+    const isBlank = messages.every(isSpent);
+    room.resume(Number(messages.at(-1)?.header(ROOM) || 0), isBlank);
+    const agentLog = new AgentLog(parts, { log, blobs, room, isBlank });
     return agentLog.#load(messages);
   }
 
   private constructor(
     parts: AgentLogParts,
-    { log, blobs, room }: { log: SubjectLog; blobs: string; room: AgentRoom },
+    opened: { log: SubjectLog; blobs: string; room: AgentRoom; isBlank: boolean },
   ) {
     this.#parts = parts;
-    this.#log = log;
-    this.#room = room;
-    this.#blobs = blobs;
+    this.#log = opened.log;
+    this.#room = opened.room;
+    this.#blobs = opened.blobs;
+    this.#isBlank = opened.isBlank;
+  }
+
+  get isBlank(): boolean {
+    return this.#isBlank;
+  }
+
+  /**
+   * Removes all data from the log, because the agent stores nothing, and ends its count. One message replaces all
+   * others, so that an owner that takes over meanwhile reads either everything or nothing.
+   */
+  async empty(commit: number): Promise<void> {
+    if (!this.#isBlank) {
+      const headers = {
+        [COMMIT]: String(commit),
+        [ARRIVED]: String(commit),
+        [ROOM]: String(this.#room.held),
+      };
+      await this.#log.append({ payload: new Uint8Array(), headers, isRollup: true });
+      this.#remove(this.#named.splice(0));
+    }
+    await this.#room.letGo();
+    this.#isBlank = true;
+  }
+
+  /**
+   * Ends the use of this log. Removes the log if it has no data, so that a name that was only addressed leaves nothing
+   * on the bus. A former owner cannot write afterwards: it expects its own record, which is gone too. Never rejects.
+   */
+  leave(): Promise<void> {
+    this.#left ??= this.#leave();
+    return this.#left;
+  }
+
+  async #leave(): Promise<void> {
+    this.#stopRenewals();
+    // A log that the account counts stays, so that its next owner ends the count.
+    if (!this.#isBlank || this.#room.isCounted) return;
+    await this.#renewing;
+    // If the record cannot be removed now, it expires, or the next owner removes it.
+    await this.#log.remove([this.#log.last]).catch(() => {});
   }
 
   /**
@@ -123,6 +173,8 @@ export class AgentLog {
     if (record.isGone && bytes <= AGENT_ROOM_BYTES) await this.#room.letGo();
     else await this.#room.hold(bytes);
     const message = await this.#encode(record, actions);
+    this.#stopRenewals();
+    await this.#renewing;
     const named = blobsOf((name) => message.headers[name] ?? "");
     try {
       await this.#log.append(message);
@@ -132,9 +184,25 @@ export class AgentLog {
       if (error instanceof LogTaken || error instanceof WriteRefused) this.#remove(named);
       throw error;
     }
+    this.#isBlank = false;
     if (record.isImage) this.#remove(this.#named.splice(0));
     this.#named.push(...named);
     this.#bytes = bytes;
+  }
+
+  /** Keeps the only record of a log without data from expiring while its owner has the log open. */
+  #startRenewals(): void {
+    const { blankLogS = BLANK_LOG_S } = this.#parts;
+    const renew = () => {
+      const renewed = { ...takeoverOf(undefined, this.#parts), isRollup: true };
+      // After a failure, the next append finds out whether this owner still has the log.
+      this.#renewing = this.#log.append(renewed).catch(() => {});
+    };
+    this.#renewals = setInterval(renew, blankLogS * RENEWED_AT * 1_000).unref();
+  }
+
+  #stopRenewals(): void {
+    clearInterval(this.#renewals);
   }
 
   /** Removes blobs. Blobs that cannot be removed now are removed with the app. */
@@ -177,7 +245,11 @@ export class AgentLog {
   }
 
   async #load(messages: readonly LogMessage[]): Promise<LoadedLog> {
-    const lastCommit = commitOf(messages.at(-1)) + 1;
+    const spent = messages.filter(isSpent);
+    if (this.#isBlank) this.#startRenewals();
+    // The log of an agent that stored nothing was removed, and its numbers with it. Sequences of the stream never
+    // repeat, and a record has at least one, so each number of a commit is larger than those of all earlier logs.
+    const lastCommit = this.#isBlank ? this.#log.last : commitOf(messages.at(-1)) + 1;
     const arrived = Number(messages.at(-1)?.header(ARRIVED) || 0);
     let image: Uint8Array | undefined;
     let records: Uint8Array[] = [];
@@ -196,8 +268,6 @@ export class AgentLog {
       records = [];
       this.#bytes = Math.max(image.length, message.data.length);
     }
-    const empty = messages.filter(({ data }) => data.length === 0);
-    const spent = empty.filter((message) => message.header(IMAGE) + message.header(ACTIONS) === "");
     // Earlier takeover records are no longer needed; the next takeover removes any that remain.
     this.#log.remove(spent.map(({ sequence }) => sequence)).catch(() => {});
     return { log: this, image, records, lastCommit, actions };
@@ -230,5 +300,29 @@ const blobsOf = (header: (name: string) => string) =>
   [header(IMAGE), header(ACTIONS)].filter(
     (value) => value !== "" && value !== INLINE && !COUNT.test(value),
   );
+
+/** Returns whether the message only shut out a former owner. */
+const isSpent = (message: LogMessage) =>
+  message.data.length === 0 && message.header(IMAGE) + message.header(ACTIONS) === "";
+
+/** The share of the time of BLANK_LOG_S after which the record is written anew. */
+const RENEWED_AT = 0.5;
+
+/** Returns the record of a new owner. It expires if no data may precede it. */
+function takeoverOf(
+  last: LogMessage | undefined,
+  { blankLogS = BLANK_LOG_S }: Pick<AgentLogParts, "blankLogS">,
+): NewLogMessage {
+  const isFirst = last === undefined || last.header(TTL) !== "";
+  return {
+    payload: new Uint8Array(),
+    headers: {
+      [COMMIT]: String(commitOf(last) + 1),
+      [ARRIVED]: last?.header(ARRIVED) || "0",
+      [ROOM]: last?.header(ROOM) || "0",
+      ...(isFirst && { [TTL]: `${blankLogS}s` }),
+    },
+  };
+}
 
 const commitOf = (message: LogMessage | undefined) => Number(message?.header(COMMIT) || 0);

@@ -17,4 +17,6 @@ export interface AgentParts {
   pace: DeliveryPace;
   operations: Operations;
   streams: HostStreams;
+  /** Defaults to AGENT_IDLE_MS. */
+  idleMs?: number | undefined;
 }

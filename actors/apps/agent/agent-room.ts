@@ -22,6 +22,8 @@ export class AgentRoom {
   readonly #agent: string;
   readonly #accountId: string;
   #held = 0;
+  /** Whether the account counts bytes of this agent. */
+  #isCounted = false;
 
   constructor(
     actors: Pick<ActorClient, "call">,
@@ -39,9 +41,18 @@ export class AgentRoom {
     return this.#held;
   }
 
-  /** Continues with the reservation that the log states. */
-  resume(held: number): void {
-    this.#held = held;
+  /** Whether the account counts bytes of this agent. */
+  get isCounted(): boolean {
+    return this.#isCounted;
+  }
+
+  /**
+   * Continues with the reservation that the log states. For a log without data, it is unknown whether the former owner
+   * has released the reservation, so the first record reserves anew.
+   */
+  resume(stated: number, isBlank: boolean): void {
+    this.#held = isBlank ? 0 : stated;
+    this.#isCounted = stated > 0;
   }
 
   /** Resolves when the log may take this many bytes. Rejects with `limit_reached`, or with a temporary error. */
@@ -54,12 +65,13 @@ export class AgentRoom {
 
   /** Releases the reservation of an agent that stores nothing any more. */
   async letGo(): Promise<void> {
-    if (this.#held > 0) await this.#ask(0, 0);
+    if (this.#isCounted) await this.#ask(0, 0);
   }
 
   async #ask(bytes: number, wanted: number): Promise<void> {
     const input = { agent: this.#agent, bytes, wanted, limits: this.#limits };
     const given = await this.#actors.call(appUsage, this.#accountId, "hold", input);
     this.#held = given.bytes;
+    this.#isCounted = given.bytes > 0;
   }
 }

@@ -25,7 +25,7 @@ type AgentKindParts = AgentParts &
 export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages> {
   return defineHosted({
     contract: agent,
-    idleMs: AGENT_IDLE_MS,
+    idleMs: parts.idleMs ?? AGENT_IDLE_MS,
     async open(key, context) {
       const address = readAgentKey(key);
       if (!address) {
@@ -44,7 +44,11 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       const { accountId } = address;
       const room = new AgentRoom(parts.actors, parts.limits, { key, accountId });
       const loaded = await AgentLog.open(parts, { key, app, room });
-      return AgentInstance.open(parts, { key, address }, { running, loaded, context });
+      const opening = AgentInstance.open(parts, { key, address }, { running, loaded, context });
+      return opening.catch(async (error: unknown) => {
+        await loaded.log.leave();
+        throw error;
+      });
     },
     async refused(key, { message }, error) {
       // A refusal needs no dead letter, because the alarm repeats until the agent has handled it.

@@ -102,10 +102,20 @@ export class SubjectLog {
     }
   }
 
-  /** Removes messages that are no longer needed. If this fails, the next removal deletes the remaining messages. */
+  /** The sequence of the last message that this writer has stored. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /**
+   * Removes messages that are no longer needed. If this fails, the next removal deletes the remaining messages. Waits
+   * while this process removes or takes over many other logs, because the bus drops requests of which too many wait.
+   */
   async remove(sequences: readonly number[]): Promise<void> {
+    const { jetstream, readLimits } = this.#bus;
     for (const sequence of sequences) {
-      await this.#bus.jetstream.streams.deleteMessage(this.#stream, sequence, false);
+      const remove = () => jetstream.streams.deleteMessage(this.#stream, sequence, false);
+      await readLimits.logs.run(() => this.#bus.whileConnected(remove));
     }
   }
 

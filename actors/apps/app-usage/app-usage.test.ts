@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { agentKey } from "../../../schemas/apps/app-names.ts";
-import { type appUsage, isToBeTold } from "../../../schemas/apps/app-usage.ts";
+import { type appUsage, countedBytes, isToBeTold } from "../../../schemas/apps/app-usage.ts";
 import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import type { Input } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
@@ -140,13 +140,21 @@ describe("app-usage", () => {
     expect([...usage.rows.keys()].every((name) => name.startsWith("hooks-2/"))).to.equal(true);
   });
 
-  it("isToBeTold() is true after a change of more than a quarter, and never for small amounts", () => {
-    expect(isToBeTold(AGENT_ROOM_BYTES, 0)).to.equal(false);
-    expect(isToBeTold(AGENT_ROOM_BYTES + 1, 0)).to.equal(true);
+  it("isToBeTold() is true for the first byte, after a change of more than a quarter, and for the last byte", () => {
+    expect(isToBeTold(1, 0)).to.equal(true);
+    expect(isToBeTold(1, AGENT_ROOM_BYTES)).to.equal(false);
+    expect(isToBeTold(2 * AGENT_ROOM_BYTES, AGENT_ROOM_BYTES)).to.equal(false);
+    expect(isToBeTold(2 * AGENT_ROOM_BYTES + 1, AGENT_ROOM_BYTES)).to.equal(true);
     expect(isToBeTold(1_250_000, 1_000_000)).to.equal(false);
     expect(isToBeTold(1_250_001, 1_000_000)).to.equal(true);
     expect(isToBeTold(749_999, 1_000_000)).to.equal(true);
     expect(isToBeTold(0, 1)).to.equal(true);
     expect(isToBeTold(0, 0)).to.equal(false);
+  });
+
+  it("countedBytes() counts the smallest inbox as the smallest agent", () => {
+    expect(countedBytes(0)).to.equal(0);
+    expect(countedBytes(1)).to.equal(AGENT_ROOM_BYTES);
+    expect(countedBytes(AGENT_ROOM_BYTES + 1)).to.equal(AGENT_ROOM_BYTES + 1);
   });
 });

@@ -21,7 +21,7 @@ import {
 import { type DeepReadonly, envelope, type Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { forgetOld, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
+import { bytesOfIds, forgetOld, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
 import { tellStored } from "../lib/event-log/tell-stored.ts";
 import { OutgoingDraft } from "./outgoing-draft.ts";
 import {
@@ -127,6 +127,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       const draft = new OutgoingDraft(state, context);
       tried(draft, input);
       trim(draft);
+      tellQueue(draft);
       return draft.transition();
     },
 
@@ -134,6 +135,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       const draft = new OutgoingDraft(state, context);
       deferred(draft, input);
       trim(draft);
+      tellQueue(draft);
       return draft.transition();
     },
 
@@ -166,6 +168,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
       const old = forgetOld({ rows, now, days: state.ids }, limits);
       draft.writeRows(old.rows);
       draft.change({ ids: old.days });
+      tellQueue(draft);
       if (isEmpty(draft)) return { forget: true, send: draft.sent };
       draft.remind("trim", now + (hasMore || old.hasMore ? NEXT_STEP_MS : DAY_MS));
       return draft.transition();
@@ -220,6 +223,7 @@ function add(draft: OutgoingDraft, webhook: New): number {
   draft.change({ payloadBytes: (draft.state.payloadBytes ?? 0) + webhook.payloadBytes });
   pump(draft);
   trim(draft);
+  tellQueue(draft);
   if (draft.state.trimAt === undefined) draft.remind("trim", now + DAY_MS);
   return number;
 }
@@ -259,9 +263,14 @@ function trim(draft: OutgoingDraft): boolean {
   const left = ended.slice(gone).map(({ number }) => number);
   const first = Math.min(next, ...left, ...waits);
   draft.change({ first, payloadBytes });
-  tellStored(draft, "outgoing", payloadBytes);
   if (blobs.length > 0) draft.send(envelope(webhookPost, draft.key, "purge", { blobs }));
   return gone === DELIVERIES_TRIMMED_AT_ONCE;
+}
+
+/** Reports the bytes of the payloads and of the remembered ids to the account. */
+function tellQueue(draft: OutgoingDraft): void {
+  const { payloadBytes = 0, ids } = draft.state;
+  tellStored(draft, "outgoing", payloadBytes + bytesOfIds(ids));
 }
 
 /** The time when an ended webhook's last try ended. */

@@ -7,6 +7,7 @@ import type { FromProcess, ProcessAction } from "../../../schemas/apps/app-proce
 import { AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import type { AgentDatabase } from "./agent-database.ts";
 import { setImmediate } from "./native-timers.ts";
+import { isEmptyDatabase } from "./own-tables.ts";
 import { emptyRecord } from "./page-log.ts";
 
 /**
@@ -157,6 +158,7 @@ export class OutputGate {
     }
     const wakeAt = this.#options.alarm();
     const isGone = this.#isGone;
+    const isEmpty = isEmptyDatabase(database);
     const { record, isImage } = this.#takeRecord();
     this.#isGone = false;
     this.#last += 1;
@@ -169,6 +171,7 @@ export class OutputGate {
       record,
       isImage,
       ...(isGone && { isGone }),
+      ...(isEmpty && { isEmpty }),
       actions: this.#takeActions(),
       ...(wakeAt !== undefined && { wakeAt }),
     });

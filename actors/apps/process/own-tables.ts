@@ -42,6 +42,23 @@ export function createOwnTables(database: AgentDatabase): void {
   database.ownScript(TABLES);
 }
 
+const IS_EMPTY = `SELECT NOT EXISTS (
+  SELECT 1 FROM sqlite_schema WHERE name NOT GLOB '_trunkline_*' AND name NOT GLOB 'sqlite_*'
+  UNION ALL SELECT 1 FROM _trunkline_values WHERE value IS NOT NULL
+  UNION ALL SELECT 1 FROM _trunkline_storage
+  UNION ALL SELECT 1 FROM _trunkline_connections
+  UNION ALL SELECT 1 FROM _trunkline_schedules
+  UNION ALL SELECT 1 FROM _trunkline_queue
+  UNION ALL SELECT 1 FROM _trunkline_submissions
+  UNION ALL SELECT 1 FROM pragma_user_version WHERE user_version <> 0
+  UNION ALL SELECT 1 FROM pragma_application_id WHERE application_id <> 0
+) AS is_empty`;
+
+/** Returns whether the database stores nothing but replies, which nobody requests again after some time. */
+export function isEmptyDatabase(database: AgentDatabase): boolean {
+  return database.own(IS_EMPTY)[0]?.is_empty === 1;
+}
+
 /** Reads a single value, such as the agent's state or its alarm. */
 export function readValue(database: AgentDatabase, key: string): SqlValue | undefined {
   return database.own("SELECT value FROM _trunkline_values WHERE key = ?", key)[0]?.value;

@@ -349,6 +349,6 @@ const isDurable = (activation: AnyActivation) =>
   activation instanceof HostedActivation || activation.definition.durable;
 
 function idleMsOf(activation: AnyActivation): number {
-  if (activation instanceof HostedActivation) return activation.definition.idleMs;
+  if (activation instanceof HostedActivation) return activation.idleMs;
   return activation.definition.durable ? ACTIVATION_IDLE_MS : VOLATILE_IDLE_MS;
 }

@@ -31,6 +31,7 @@ class Scene {
   forgotten = 0;
   owned = true;
   isBusy = false;
+  idleMs: number | undefined;
   mayRepeat = true;
   readonly told: string[] = [];
   readonly activation: HostedActivation;
@@ -73,6 +74,7 @@ class Scene {
   instance(): HostedInstance<Guest> {
     const { received, closings } = this;
     const isBusy = () => this.isBusy;
+    const idleMs = () => this.idleMs;
     return {
       receive(message) {
         const one = { ...message, ...Promise.withResolvers<unknown>() };
@@ -81,6 +83,9 @@ class Scene {
       },
       get isBusy() {
         return isBusy();
+      },
+      get idleMs() {
+        return idleMs();
       },
       mayRepeat: () => this.mayRepeat,
       close(signal) {
@@ -392,6 +397,9 @@ describe("HostedActivation", () => {
     resolve({ text: "A" });
     await until("it is answered", () => answers.length === 1);
     expect(scene.activation.isIdle).to.equal(true);
+    expect(scene.activation.idleMs).to.equal(1_000);
+    scene.idleMs = 5_000;
+    expect(scene.activation.idleMs).to.equal(5_000);
     scene.isBusy = true;
     expect(scene.activation.isIdle).to.equal(false);
     scene.isBusy = false;

@@ -98,6 +98,10 @@ export class HostedActivation implements Activated {
     return this.#life?.instance?.isBusy === false && this.#isQuiet;
   }
 
+  get idleMs(): number {
+    return this.#life?.instance?.idleMs ?? this.definition.idleMs;
+  }
+
   get isSettled(): boolean {
     return this.#running === undefined;
   }
@@ -142,9 +146,7 @@ export class HostedActivation implements Activated {
   leave(): void {
     if (this.#status !== "staying") return;
     this.#status = "leaving";
-    this.#deliveries.splice(0);
-    this.#misdirect();
-    this.#resting.abort();
+    this.#dropWaiting();
     if (!this.#life) return;
     if (!this.#life.instance) this.#life.abandoned.abort();
     finish(this.#life);
@@ -153,10 +155,8 @@ export class HostedActivation implements Activated {
   end(): void {
     if (this.#status === "ended") return;
     this.#status = "ended";
-    this.#deliveries.splice(0);
-    this.#misdirect();
+    this.#dropWaiting();
     this.#giveBack();
-    this.#resting.abort();
     if (!this.#life) return;
     this.#life.abandoned.abort();
     finish(this.#life);
@@ -376,8 +376,10 @@ export class HostedActivation implements Activated {
     }
   }
 
-  #misdirect(): void {
+  #dropWaiting(): void {
+    this.#deliveries.splice(0);
     for (const call of this.#waiting.splice(0)) call.respond({ misdirected: true });
+    this.#resting.abort();
   }
 
   #refuse(error: unknown, failed: Pick<IncomingCall, "message" | "trace">): ActorError {

@@ -22,7 +22,7 @@ const LARGE_MESSAGES_AT_ONCE = 4;
 export class ReadLimits {
   /** Limits how many readers of shards start at the same time. */
   readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
-  /** Limits how many logs of agents are taken over at the same time. */
+  /** Limits how many logs of agents are taken over, or lose messages, at the same time. */
   readonly logs = new Semaphore(LOGS_AT_ONCE);
   /**
    * Limits how many messages of blobs are read at the same time. Owners, which the first two tokens of a blob's name

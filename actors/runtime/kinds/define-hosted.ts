@@ -33,6 +33,8 @@ export interface HostedInstance<M extends Messages> {
   receive(message: HostedMessage<M>): Promise<unknown>;
   /** True while the instance must stay in memory although it has no messages. */
   readonly isBusy: boolean;
+  /** How long the instance stays open without messages, if not as long as its definition says. */
+  readonly idleMs?: number | undefined;
   /**
    * False for the id of a message in progress that may have had an effect, if a repetition would have the effect
    * again. If this host gives the message up, the caller is refused and the message is not repeated on another host.

@@ -48,7 +48,8 @@ const LIST_AGENTS = {
   method: "get",
   path: AGENTS,
   id: "listAgents",
-  summary: "List an app's agents by class and name, with every agent that was ever addressed",
+  summary:
+    "List an app's agents by class and name: those that store something, and those in memory",
   parameters: AppPath,
   query: AgentsQuery,
   answer: { result: WireAgentEntry.array(), paged: "numbers" },

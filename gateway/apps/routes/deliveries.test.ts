@@ -8,6 +8,7 @@ import { agentInboxActor } from "../../../actors/apps/agent-inbox/agent-inbox.ts
 import { answeringAgent } from "../../../actors/apps/agent-inbox/testing/answering-agent.ts";
 import { eventOf, INBOX_KEY } from "../../../actors/apps/agent-inbox/testing/inbox.ts";
 import { appActor } from "../../../actors/apps/app/app.ts";
+import { appUsageActor } from "../../../actors/apps/app-usage/app-usage.ts";
 import { outgoingPlacesActor } from "../../../actors/apps/outgoing-places/outgoing-places.ts";
 import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
@@ -16,6 +17,7 @@ import { agentInbox } from "../../../schemas/apps/agent-inbox.ts";
 import { app } from "../../../schemas/apps/app.ts";
 import { AppConfig } from "../../../schemas/apps/app-config.ts";
 import { agentKey, appKey } from "../../../schemas/apps/app-names.ts";
+import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
 import { outgoingWebhook, webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
@@ -28,6 +30,7 @@ import { checkDeclared, declaredBy } from "../../testing/declared-answers.ts";
 import { MemoryBlobs } from "../../testing/memory-blobs.ts";
 import { testCrawls } from "../../testing/test-crawls.ts";
 import { giveToken, openAccount, type Wire } from "../../testing/test-gateway.ts";
+import { AccountRoom, APP_USAGE_KEPT_MS } from "../account-room.ts";
 import { deliveryRoutes } from "./deliveries.ts";
 
 /** Starts the routes with real actors, and an agent that answers with the status set by the test. */
@@ -46,14 +49,17 @@ async function world() {
     },
     failures: { post: () => [], purge: () => [] },
   });
-  const kinds = [accountActor, apiTokenActor, requestLimitActor, appActor];
+  const kinds = [accountActor, apiTokenActor, requestLimitActor, appActor, appUsageActor];
   const actors = memoryActors({
     actors: [...kinds, agentInboxActor, outgoingPlacesActor, outgoingWebhookActor],
     hosted: (all) => [answeringAgent(all, { answer: () => agentAnswers.status })],
     workers: [posting],
   });
   const blobs = new MemoryBlobs();
-  const routes = deliveryRoutes({ actors, blobs });
+  const limits = { agents: 1, bytes: 2 * AGENT_ROOM_BYTES };
+  const clock = { now: 0 };
+  const room = new AccountRoom({ actors, limits, now: () => clock.now });
+  const routes = deliveryRoutes({ actors, blobs, room });
   const server = express();
   server.use(requestId(pino({ level: "silent" })));
   const { live } = testCrawls();
@@ -72,7 +78,7 @@ async function world() {
   const address = { accountId, app: "hooks", className: "RepoAgent", name: "owner/repo ü" };
   const base = `/accounts/${accountId}/apps/hooks/agents/RepoAgent/${encodeURIComponent(address.name)}`;
   return {
-    ...{ actors, blobs, accountId, base, agentAnswers, posts, key: agentKey(address) },
+    ...{ actors, blobs, accountId, base, agentAnswers, posts, clock, key: agentKey(address) },
     tokenWith: (...permissions: Permission[]) => giveToken(actors, accountId, permissions),
     async ask(method: string, path: string, json?: unknown, given = token) {
       const response = await fetch(`${url}/v4${path}`, {
@@ -200,6 +206,32 @@ describe("deliveries", () => {
     }
     expect((await w.ask("GET", `${w.base}/webhooks/9`)).status).to.equal(404);
     expect((await w.ask("POST", `${w.base}/webhooks/9/resend`)).status).to.equal(404);
+  });
+
+  it("POST …/webhooks/test is refused when the queues of an account's agents, however small, use up its bytes", async () => {
+    await using w = await world();
+    const send = async (name: string) => {
+      const path = `/accounts/${w.accountId}/apps/hooks/agents/RepoAgent/${name}/webhooks/test`;
+      const answer = await w.ask("POST", path, { url: "https://hooks.example/" });
+      await w.actors.settled();
+      w.clock.now += APP_USAGE_KEPT_MS;
+      return answer;
+    };
+    for (const name of ["one", "two"]) expect((await send(name)).status).to.equal(202);
+    const { status, errors } = await send("three");
+    expect(status).to.equal(409);
+    expect(errors[0]?.message).to.match(
+      /store 32768 bytes, which is the limit \(TRUNKLINE_AGENT_BYTES_PER_ACCOUNT\)/,
+    );
+    const three = agentKey({
+      accountId: w.accountId,
+      app: "hooks",
+      className: "RepoAgent",
+      name: "three",
+    });
+    expect(
+      (await w.actors.call(outgoingWebhook, three, "list", { limit: 1 })).webhooks,
+    ).to.deep.equal([]);
   });
 
   it("needs apps.read to look and apps.write to do, of an app of the account", async () => {

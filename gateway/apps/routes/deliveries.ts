@@ -30,6 +30,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
+import type { AccountRoom } from "../account-room.ts";
 
 const DELIVERIES_TAG: Tag = {
   name: "Deliveries",
@@ -43,6 +44,8 @@ const WEBHOOKS = `${AGENT}/webhooks`;
 interface DeliveryRouteParts {
   actors: ActorClient;
   blobs: Pick<BlobStore, "get">;
+  /** Checks whether an account may store more data. */
+  room: Pick<AccountRoom, "check">;
 }
 
 const READS = { tag: DELIVERIES_TAG, permissions: ["apps.read"] } as const;
@@ -115,7 +118,7 @@ const SEND_TEST_WEBHOOK = {
   parameters: AgentPath,
   query: nothing,
   body: { schema: TestWebhook, bytesMax: JSON_BODY_BYTES_MAX },
-  refusals: ["queue_full"],
+  refusals: ["queue_full", "limit_reached"],
   answer: { result: WireWebhook, status: 202 },
 } as const;
 
@@ -233,9 +236,10 @@ function getWebhook({ actors, blobs }: DeliveryRouteParts) {
   };
 }
 
-function sendTest({ actors }: DeliveryRouteParts) {
+function sendTest({ actors, room }: DeliveryRouteParts) {
   return async ({ parameters, body }: RouteRequest<AgentPath, unknown, TestWebhook>) => {
     const key = await keyOf(actors, parameters);
+    await room.check(parameters.account_id);
     const { url, secret } = body;
     const names = [secret ?? []].flat().map((name) => ({ name }));
     const wanted = { url, ...(names.length > 0 && { secret: names }) };

@@ -128,6 +128,7 @@ const Said = z.discriminatedUnion("type", [
     record: Bytes,
     isImage: z.boolean(),
     isGone: z.boolean().optional(),
+    isEmpty: z.boolean().optional(),
     actions: z.array(Action),
     wakeAt: z.int().min(0).nullable().optional(),
   }),

@@ -40,6 +40,13 @@ export const IDS_ROW_CHARS_MAX = 64_000;
 /** Generations whose rows one call deletes, because one transition may change 500 rows. */
 const GENERATIONS_FORGOTTEN_AT_ONCE = 4;
 
+/** Bytes of a remembered id, about. */
+const ID_BYTES = 20;
+
+/** Returns the bytes of all remembered ids, about. */
+export const bytesOfIds = (days: Days): number =>
+  days.reduce((sum, { count }) => sum + count * ID_BYTES, 0);
+
 const dayOf = (now: number) => Math.floor(now / DAY_MS);
 const rowOf = ({ day, generation }: Omit<Generation, "count">, part: number) =>
   generation === undefined ? `ids/${day}/${part}` : `ids/${day}.${generation}/${part}`;

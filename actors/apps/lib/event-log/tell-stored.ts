@@ -1,6 +1,6 @@
 /** Reports to the account how many bytes a log stores, if the number has changed much. */
 import { readAgentKey } from "../../../../schemas/apps/app-names.ts";
-import { appUsage, isToBeTold } from "../../../../schemas/apps/app-usage.ts";
+import { appUsage, countedBytes, isToBeTold } from "../../../../schemas/apps/app-usage.ts";
 import { envelope } from "../../../../schemas/contract.ts";
 import type { LogDraft } from "./log-draft.ts";
 
@@ -14,6 +14,7 @@ export function tellStored<R>(
   if (!isToBeTold(bytes, state.toldBytes ?? 0)) return;
   const address = readAgentKey(key);
   if (!address) return;
-  draft.change({ toldBytes: bytes });
-  draft.send(envelope(appUsage, address.accountId, "stored", { agent: key, part, bytes }));
+  const told = countedBytes(bytes);
+  draft.change({ toldBytes: told });
+  draft.send(envelope(appUsage, address.accountId, "stored", { agent: key, part, bytes: told }));
 }
