@@ -43,6 +43,7 @@ import {
   CRAWL_MS_MAX,
   CRAWL_PAGES_MAX,
   CRAWL_READS_MAX,
+  CRAWL_READS_OF_ACCOUNT_MAX,
   CRAWL_REDIRECTS_MAX,
   CRAWL_REQUEST_BYTES_MAX,
   CRAWLS_KEPT_MAX,
@@ -187,7 +188,7 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
   ],
   [
     "event streams of an account; of a gateway",
-    `${count(EVENT_STREAMS_OF_ACCOUNT_MAX)}; ${count(EVENT_STREAMS_MAX)}`,
+    `${count(EVENT_STREAMS_OF_ACCOUNT_MAX)}, fewer while other accounts have many; ${count(EVENT_STREAMS_MAX)}`,
     "429; 503 with Retry-After",
   ],
   [
@@ -370,8 +371,8 @@ export const CRAWLS: readonly LimitRow[] = [
     `the record is \`errored\`; the rest is ignored; the rest is ignored`,
   ],
   [
-    "an answer with records; answers that a gateway writes at once",
-    `${bytes(CRAWL_ANSWER_BYTES_MAX)}, or one record; ${count(CRAWL_READS_MAX)}`,
-    `a \`cursor\` continues; 503 with Retry-After`,
+    "an answer with records; answers that a gateway writes at once; those of one account",
+    `${bytes(CRAWL_ANSWER_BYTES_MAX)}, or one record; ${count(CRAWL_READS_MAX)}; ${count(CRAWL_READS_OF_ACCOUNT_MAX)}, fewer while other accounts have many`,
+    `a \`cursor\` continues; 503 with Retry-After; 429 or 503`,
   ],
 ];
