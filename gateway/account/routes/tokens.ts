@@ -23,6 +23,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
@@ -213,14 +214,14 @@ function listTokens({ actors, now }: TokenParts) {
         hasGrantEnded: await hasEnded(actors, token.grantId),
       });
     if (query.include_expired === "false") {
-      const all = await Promise.all(tokens.map(wire));
+      const all = await callFew(tokens, wire);
       return pageOf(
         all.filter(({ status }) => status !== "expired"),
         query,
       );
     }
     const { result, resultInfo } = pageOf(tokens, query);
-    return { result: await Promise.all(result.map(wire)), resultInfo };
+    return { result: await callFew(result, wire), resultInfo };
   };
 }
 

@@ -34,6 +34,7 @@ import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { authorOf } from "../../account/author.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
+import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
@@ -251,9 +252,7 @@ async function clientsOfPage(
 }
 
 async function findClients(actors: ActorClient, clientIds: readonly string[], accountId: string) {
-  const found = await Promise.all(
-    clientIds.map((clientId) => findClient(actors, clientId, accountId)),
-  );
+  const found = await callFew(clientIds, (clientId) => findClient(actors, clientId, accountId));
   return found.filter((client) => client !== undefined);
 }
 
@@ -334,12 +333,12 @@ function listAllowances({ actors }: ClientParts) {
     await actors.call(oauthClient, clientId, "get", { accountId });
     const showsEmail = permits(permissions, "account.read");
     const { members } = await actors.call(account, accountId, "listMembers", {});
-    const asked = members.map(async ({ userId, email }) => {
+    const found = await callFew(members, async ({ userId, email }) => {
       const { consent } = await actors.call(grantList, userId, "getConsent", { clientId });
       const user = { id: userId, ...(showsEmail && { email }) };
       return consent && { user, ...wireConsent(consent, accountId) };
     });
-    return { result: (await Promise.all(asked)).filter((one) => one !== null) };
+    return { result: found.filter((one) => one !== null) };
   };
 }
 
