@@ -30,6 +30,7 @@ import {
   ACCOUNTS_PER_USER_MAX,
   LOGIN_WINDOW_MS,
   MEMBERS_PER_ACCOUNT_MAX,
+  REVOCATIONS_PER_WINDOW,
   SESSION_MS,
   SESSIONS_PER_USER_MAX,
 } from "../../schemas/account/limits.ts";
@@ -135,9 +136,14 @@ const of = (share: number) => `${count(100 * share)} %`;
 
 export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
   [
-    "requests of an account",
+    "requests with tokens of an account; the same for the code of its apps, and for each person in the console",
     `${count(REQUESTS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)} ([settable](configuration.md))`,
     `429 with Retry-After; \`RateLimit\` headers show the remaining number`,
+  ],
+  [
+    "requests of one token or browser session past that limit that take access away, such as deleting a token",
+    `${count(REVOCATIONS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)}`,
+    "429 with Retry-After",
   ],
   ["API tokens of an account", `${count(TOKENS_PER_ACCOUNT_MAX)}`, "409"],
   [

@@ -35,6 +35,7 @@ const END_SESSION = {
   method: "delete",
   path: "/user/sessions/{session_id}",
   id: "endSession",
+  isRevocation: true,
   summary: "Sign the user out of one browser (needs a session; tokens are refused)",
   permissions: ["account.write"],
   isOfPerson: true,
