@@ -58,7 +58,7 @@ export function routeRouter(
     return [
       takeRoute(route),
       authenticated,
-      limitRequests(actors, requestsPerWindow),
+      limitRequests(actors, requestsPerWindow, route),
       checkAccount,
       ...(route.isOfAdministrators ? [checkAdministrator(actors)] : []),
       ...(route.permissions ? [checkPermission(route.permissions, route)] : []),

@@ -174,7 +174,8 @@ export const Settings = z.object({
     unset: "the one that Trunkline finds",
   }),
   TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW).meta({
-    description: "Requests of an account; 0 is no limit",
+    description:
+      "Requests with tokens of an account, of the code of its apps, and of each person in the console; 0 is no limit",
   }),
   TRUNKLINE_GIT_FILE_BYTES: whole(
     GIT_BYTES_SETTING_MIN,

@@ -85,7 +85,7 @@ export class SessionCallers {
     const [first] = own;
     return {
       ...held,
-      // If the person has no account, requests are counted and limited under the user's id.
+      // If the person has no account, the user's id stands for it.
       accountId: first?.accountId ?? userId,
       permissions: first ? permissionsOf(first.roles) : [],
       accountIds: own.map(({ accountId }) => accountId),

@@ -142,7 +142,7 @@ function callRoutes(
     const body = await bodies.read(request.body);
     const name = randomBytes(16).toString("hex");
     callers.set(name, {
-      ...{ accountId, tokenId: `app ${app}`, permissions: PERMISSIONS[permission] },
+      ...{ accountId, app, tokenId: `app ${app}`, permissions: PERMISSIONS[permission] },
       ...(permission === "artifacts" && { namespace }),
     });
     try {

@@ -26,7 +26,7 @@ describe("CrawlEvents", () => {
   let failures: unknown[];
   let over: number;
   let job: string;
-  const accountId = "a".repeat(32);
+  let accountId: string;
 
   const listen = async ({ pollMs = 60_000, keepAliveMs = 60_000, streamsMax = 1_000 } = {}) => {
     const { live } = crawls;
@@ -34,8 +34,8 @@ describe("CrawlEvents", () => {
     const parts = { actors, live, stopping: stopping.signal, streamsMax, ...times };
     const events = new CrawlEvents(parts);
     const app = express();
-    const following = { accountId, isStillAllowed: () => isStillAllowed() };
     app.get("/", async (_request, response) => {
+      const following = { accountId, isStillAllowed: () => isStillAllowed() };
       const leaving = new AbortController();
       response.once("close", () => leaving.abort(new Error("the client left")));
       await events
@@ -56,6 +56,7 @@ describe("CrawlEvents", () => {
     failures = [];
     over = 0;
     isStillAllowed = async () => true;
+    accountId = "a".repeat(32);
     job = crawls.add(accountId, { total: 3, finished: 1 });
   });
   afterEach(async () => {
@@ -281,6 +282,19 @@ describe("CrawlEvents", () => {
     await Promise.all([follow(), follow()]);
     expect((await follow()).response.statusCode).to.equal(500);
     expect(failures.splice(0).map((error) => Object(error).code)).to.deep.equal(["busy"]);
+  });
+
+  it("follow() leaves streams to another account when one takes what it can", async () => {
+    await listen({ streamsMax: EVENT_STREAMS_OF_ACCOUNT_MAX });
+    const all = Array.from({ length: EVENT_STREAMS_OF_ACCOUNT_MAX }, () => follow());
+    const refused = (await Promise.all(all)).filter(({ response: { statusCode } }) => {
+      return statusCode !== 200;
+    });
+    const codes = new Set(failures.splice(0).map((error) => Object(error).code));
+    expect([refused.length, [...codes]]).to.deep.equal([20, ["busy"]]);
+    accountId = "b".repeat(32);
+    job = crawls.add(accountId, { total: 3, finished: 1 });
+    expect((await follow()).response.statusCode).to.equal(200);
   });
 
   async function follow(headers: Record<string, string> = {}) {

@@ -5,7 +5,11 @@ import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { SharedSlots } from "../../actors/runtime/lib/shared-slots.ts";
 import { type CrawlNews, crawlJob } from "../../schemas/crawl/crawl-job.ts";
 import type { WireCrawlSummary } from "../../schemas/crawl/http/crawl-answers.ts";
-import { EVENT_STREAMS_MAX, EVENT_STREAMS_OF_ACCOUNT_MAX } from "../../schemas/crawl/limits.ts";
+import {
+  CRAWL_SHARE_KEPT_FREE,
+  EVENT_STREAMS_MAX,
+  EVENT_STREAMS_OF_ACCOUNT_MAX,
+} from "../../schemas/crawl/limits.ts";
 import { ActorError, type ErrorCode } from "../../schemas/errors.ts";
 import { EventStream } from "../http/event-stream.ts";
 import { wireSummary } from "./crawl-wire.ts";
@@ -55,7 +59,8 @@ export class CrawlEvents {
       ...parts,
     };
     const { streamsMax: max } = this.#parts;
-    this.#slots = new SharedSlots({ max, perOwner: EVENT_STREAMS_OF_ACCOUNT_MAX });
+    const keptFree = Math.floor(max * CRAWL_SHARE_KEPT_FREE);
+    this.#slots = new SharedSlots({ max, perOwner: EVENT_STREAMS_OF_ACCOUNT_MAX, keptFree });
   }
 
   /** Streams the job's progress, and resolves when the stream has ended. A refusal rejects before the first event. */
@@ -133,7 +138,8 @@ export class CrawlEvents {
       const text = `Cannot follow crawl: the account follows ${EVENT_STREAMS_OF_ACCOUNT_MAX} already`;
       throw new ActorError("rate_limited", text, { retryAfterS: 10 });
     }
-    const text = `Cannot follow crawl: ${this.#parts.streamsMax} are followed here already`;
+    const { taken } = this.#slots;
+    const text = `Cannot follow crawl: ${taken} of ${this.#parts.streamsMax} are followed here already`;
     throw new ActorError("busy", text, { retryAfterS: 10 });
   }
 }

@@ -4,12 +4,15 @@ import { expect } from "chai";
 import { account } from "../../schemas/account/account.ts";
 import { NO_APP } from "../../schemas/apps/outgoing-webhook.ts";
 import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
-import { CRAWL_ANSWER_BYTES_MAX, CRAWL_REQUEST_BYTES_MAX } from "../../schemas/crawl/limits.ts";
+import {
+  CRAWL_ANSWER_BYTES_MAX,
+  CRAWL_READS_OF_ACCOUNT_MAX,
+  CRAWL_REQUEST_BYTES_MAX,
+} from "../../schemas/crawl/limits.ts";
 import { decryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
 import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
-import { CRAWL_READS_OF_ACCOUNT_MAX } from "./crawl-reads.ts";
 
 const MB = 1024 * 1024;
 const UNKNOWN = "0".repeat(32);

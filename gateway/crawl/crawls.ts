@@ -24,6 +24,7 @@ import { nothing } from "../../schemas/http/nothing.ts";
 import { CrawlCallQuery } from "../../schemas/rendering/http/rendering.ts";
 import { Id } from "../../schemas/values.ts";
 import { blameCursor } from "../http/blame-cursor.ts";
+import { callFew } from "../http/call-few.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../http/route.ts";
 import { writeAnswer } from "../http/write-answer.ts";
 import { CrawlEvents } from "./crawl-events.ts";
@@ -156,10 +157,10 @@ function list({ actors }: CrawlRouteParts) {
     const listed = await actors
       .call(crawlList, caller.accountId, "list", page, { signal })
       .catch(blameCursor);
-    const counted = listed.entries.map((entry) =>
+    const counted = await callFew(listed.entries, (entry) =>
       withCounts(actors, caller.accountId, entry, signal),
     );
-    const result = (await Promise.all(counted)).map(wireEntry);
+    const result = counted.map(wireEntry);
     const next = listed.cursor === undefined ? {} : { cursor: listed.cursor };
     return { result, resultInfo: { count: result.length, ...next } };
   };

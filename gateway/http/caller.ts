@@ -23,6 +23,8 @@ export interface Caller {
   grantId?: string | undefined;
   /** All accounts that an OAuth access token gives access to. */
   accountIds?: readonly string[];
+  /** The name of the app whose code is the caller. */
+  app?: string;
   /** The only repository namespace that this caller may use, if the caller is the binding of an app. */
   namespace?: string;
 }

@@ -57,6 +57,11 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
    * a permission; no token may.
    */
   isOfPerson?: boolean;
+  /**
+   * True for routes that take access away. A full window of requests does not refuse them: each caller has a small
+   * window for them.
+   */
+  isRevocation?: boolean;
   /** Only sessions of the installation's administrators may use the route; no token may. */
   isOfAdministrators?: boolean;
   /**

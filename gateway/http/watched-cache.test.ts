@@ -57,6 +57,46 @@ describe("watched-cache", () => {
     expect(await get()).to.equal(2);
   });
 
+  it("get() ends the subscription to an actor that has changed, unless a reload needs it", async () => {
+    await get("a", "one");
+    await get("b", "one");
+    live.show("oauth-grant", "one", CHANGE);
+    await until("the subscription has ended", () => live.watchers === 0);
+    for (let number = 0; number < 20; number += 1) {
+      await get("a", `${number}`);
+      live.show("oauth-grant", `${number}`, CHANGE);
+    }
+    await until("all subscriptions have ended", () => live.watchers === 0);
+  });
+
+  it("get() caches a reload that begins after a change, although an earlier load ends later", async () => {
+    const [slow, later] = [Promise.withResolvers<number>(), Promise.withResolvers<number>()];
+    const first = cache.get("a", source("one"), () => slow.promise);
+    await new Promise((resolve) => setImmediate(resolve));
+    live.show("oauth-grant", "one", CHANGE);
+    await new Promise((resolve) => setImmediate(resolve));
+    const second = cache.get("a", source("one"), () => later.promise);
+    await new Promise((resolve) => setImmediate(resolve));
+    slow.resolve(1);
+    expect([await first, live.watchers]).to.deep.equal([1, 1]);
+    later.resolve(2);
+    expect([await second, await get(), live.watchers]).to.deep.equal([2, 2, 1]);
+    live.show("oauth-grant", "one", CHANGE);
+    loads = 10;
+    await until("the change is heard", async () => (await get()) === 11);
+  });
+
+  it("get() never has more subscriptions than entriesMax when all sources change", async () => {
+    const entriesMax = 10;
+    cache = new WatchedCache({ live, now: () => now, keptMs: 1_000, entriesMax });
+    for (let number = 0; number < 2 * entriesMax; number += 1) {
+      await get(`n${number}`, `${number}`);
+      live.show("oauth-grant", `${number}`, CHANGE);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(live.watchers).to.be.at.most(entriesMax);
+    }
+  });
+
   it("get() does not cache refusals, and ends their subscriptions", async () => {
     const failed = cache.get("a", source("one"), async () => {
       throw new Error("refused");

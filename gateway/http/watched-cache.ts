@@ -12,11 +12,16 @@ export interface Source {
 interface Entry<T> {
   value: T;
   at: number;
-  source: string;
+  watch: Watch;
 }
 
+/** The subscription to the changes of one actor. It ends when no cached reply and no load needs it. */
 interface Watch {
+  address: string;
+  /** The names of the cached replies that depend on the actor. */
   names: Set<string>;
+  /** The number of loads in progress. */
+  loads: number;
   /** The number of notifications that have arrived. */
   heard: number;
   ready: Promise<boolean>;
@@ -45,53 +50,52 @@ export class WatchedCache<T> {
     const { now, keptMs } = this.#options;
     const known = this.#entries.get(name);
     if (known && now() - known.at < keptMs) return known.value;
-    const address = `${source.contract.kind} ${source.key}`;
-    const watch = this.#watch(address, source);
-    watch.names.add(name);
-    // Wait until notifications arrive. If one arrives during the load, the loaded reply may be outdated and is not
-    // cached.
-    const watched = await watch.ready;
-    const { heard } = watch;
+    const watch = this.#watch(source);
+    watch.loads += 1;
     try {
+      this.#remove(name);
+      // Wait until notifications arrive. If one arrives during the load, the loaded reply may be outdated and is not
+      // cached.
+      const isWatched = await watch.ready;
+      const { heard } = watch;
       const at = now();
       const value = await load();
-      if (watched && heard === watch.heard) this.#keep(name, { value, at, source: address });
-      else this.#forget(name, address);
+      const isCurrent = isWatched && heard === watch.heard && !watch.leave.signal.aborted;
+      if (isCurrent) this.#keep(name, { value, at, watch });
       return value;
-    } catch (error) {
-      this.#forget(name, address);
-      throw error;
+    } finally {
+      watch.loads -= 1;
+      this.#endUnused(watch);
     }
   }
 
   #keep(name: string, entry: Entry<T>): void {
-    this.#entries.delete(name);
+    this.#remove(name);
     this.#entries.set(name, entry);
+    entry.watch.names.add(name);
     if (this.#entries.size <= this.#options.entriesMax) return;
-    for (const [oldest, { source }] of this.#entries) {
-      this.#forget(oldest, source);
+    for (const oldest of this.#entries.keys()) {
+      this.#remove(oldest);
       return;
     }
   }
 
-  #forget(name: string, address: string): void {
+  #remove(name: string): void {
+    const entry = this.#entries.get(name);
+    if (!entry) return;
     this.#entries.delete(name);
-    const watch = this.#watches.get(address);
-    watch?.names.delete(name);
-    if (watch?.names.size !== 0) return;
-    watch.leave.abort();
-    this.#watches.delete(address);
+    entry.watch.names.delete(name);
+    this.#endUnused(entry.watch);
   }
 
-  #watch(address: string, { contract, key }: Source): Watch {
+  #watch({ contract, key }: Source): Watch {
+    const address = `${contract.kind} ${key}`;
     const known = this.#watches.get(address);
     if (known) return known;
     const leave = new AbortController();
     const updates = this.#options.live.subscribe(contract, key, leave.signal);
     const watch: Watch = {
-      names: new Set(),
-      heard: 0,
-      leave,
+      ...{ address, names: new Set(), loads: 0, heard: 0, leave },
       // False if the subscription failed, for example without the bus. Then no notification can arrive, so nothing is
       // cached.
       ready: updates.then(
@@ -103,21 +107,32 @@ export class WatchedCache<T> {
     void updates.then(
       async (heard) => {
         for await (const _update of heard) this.#drop(watch);
-        this.#end(address, watch);
+        this.#end(watch);
       },
-      () => this.#end(address, watch),
+      () => this.#end(watch),
     );
     return watch;
   }
 
+  /** Drops all cached replies of an actor that has changed. */
   #drop(watch: Watch): void {
-    watch.heard++;
+    watch.heard += 1;
     for (const name of watch.names) this.#entries.delete(name);
+    watch.names.clear();
+    this.#endUnused(watch);
+  }
+
+  /** Ends a subscription that nobody needs. Otherwise it would stay for ever, because eviction looks at replies only. */
+  #endUnused({ names, loads, leave, address }: Watch): void {
+    if (names.size > 0 || loads > 0 || leave.signal.aborted) return;
+    leave.abort();
+    this.#watches.delete(address);
   }
 
   /** Drops all cached replies of a source whose subscription has ended. */
-  #end(address: string, watch: Watch): void {
+  #end(watch: Watch): void {
+    if (!watch.leave.signal.aborted) this.#watches.delete(watch.address);
+    watch.leave.abort();
     this.#drop(watch);
-    if (this.#watches.get(address) === watch) this.#watches.delete(address);
   }
 }

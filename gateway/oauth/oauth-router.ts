@@ -100,6 +100,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     "/oauth2/auth": [limitAuthorizations, toLibrary],
     "/oauth2/introspect": [introspections.handler(toLibrary)],
     "/oauth2/logout": [limitSignOuts, toLibrary],
+    "/oauth2/logout/success": [limitSignOuts, toLibrary],
   };
   router.post(["/oauth2/auth", "/oauth2/logout"], readForm, redirectForm, showError);
   for (const [path, methods] of Object.entries(ENDPOINTS)) {

@@ -15,7 +15,10 @@ import { RecordWriter } from "../../actors/crawl/lib/records/record-writer.ts";
 import { siteActor } from "../../actors/crawl/site/site.ts";
 import { crawlPageWorker } from "../../actors/crawl/workers/crawl-page/crawl-page.ts";
 import { watchJob } from "../../actors/crawl/workers/crawl-page/job-watch.ts";
-import { LARGE_BODIES_MAX } from "../../actors/crawl/workers/crawl-page/open-crawl-worker.ts";
+import {
+  CACHED_COPIES_MAX,
+  LARGE_BODIES_MAX,
+} from "../../actors/crawl/workers/crawl-page/open-crawl-worker.ts";
 import { lane } from "../../actors/crawl/workers/crawl-page/testing/crawl-world.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
@@ -85,6 +88,7 @@ export async function crawlBus(logger: Logger = pino({ level: "fatal" })) {
       logger,
       places: new FairSemaphore({ places: PAGES }),
       largePlaces: new FairSemaphore({ places: LARGE_BODIES_MAX }),
+      copyPlaces: new FairSemaphore({ places: CACHED_COPIES_MAX }),
       markdown,
       markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
       records: new RecordWriter(blobs),

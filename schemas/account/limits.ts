@@ -18,3 +18,8 @@ export const ACCOUNTS_PER_USER_MAX = 500;
 export const TOKEN_USED_EVERY_MS = 10 * 60_000;
 /** Limits the members and invitations of one account. The account's state lists them at about 400 bytes each. */
 export const MEMBERS_PER_ACCOUNT_MAX = 200;
+/**
+ * Limits the requests of one token or browser session in one window that take access away and that the other limit
+ * would refuse. Enough to revoke half of an account's tokens.
+ */
+export const REVOCATIONS_PER_WINDOW = 60;

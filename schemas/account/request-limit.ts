@@ -1,6 +1,6 @@
 /**
- * Messages of the actor that counts requests. The key is an account's id, or an action with its source: `login-from
- * <address>`.
+ * Messages of the actor that counts requests. The key names the source of the requests: an account's id, `person <user
+ * id>`, or an action with its source, such as `login-from <address>`.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";

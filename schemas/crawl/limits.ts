@@ -151,6 +151,8 @@ export const ROBOTS_AWAY_MS_MAX = 3_600_000;
 export const CRAWL_ANSWER_BYTES_MAX = 10 * 1024 * 1024;
 /** Concurrent responses with records of one gateway. Each holds about 8 MB for a client that reads slowly. */
 export const CRAWL_READS_MAX = 64;
+/** Concurrent responses with records of one account. */
+export const CRAWL_READS_OF_ACCOUNT_MAX = 16;
 /**
  * Timeout of one response with records: 10 MB at about 17 kB per second. A slower client must request fewer records.
  */
@@ -161,6 +163,11 @@ export const CRAWL_READ_MS_MAX = 600_000;
  */
 export const EVENT_STREAMS_MAX = 1_000;
 export const EVENT_STREAMS_OF_ACCOUNT_MAX = 100;
+/**
+ * The part of these two limits of a gateway that an account with its own limit leaves to other accounts. Without it,
+ * a few accounts could take all reads or streams. An account that has fewer leaves less.
+ */
+export const CRAWL_SHARE_KEPT_FREE = 0.25;
 /** Pages of one live update of a job. Their addresses fit the live message of one commit. */
 export const CRAWL_NEWS_PAGES_MAX = 100;
 

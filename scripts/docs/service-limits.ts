@@ -30,6 +30,7 @@ import {
   ACCOUNTS_PER_USER_MAX,
   LOGIN_WINDOW_MS,
   MEMBERS_PER_ACCOUNT_MAX,
+  REVOCATIONS_PER_WINDOW,
   SESSION_MS,
   SESSIONS_PER_USER_MAX,
 } from "../../schemas/account/limits.ts";
@@ -43,6 +44,7 @@ import {
   CRAWL_MS_MAX,
   CRAWL_PAGES_MAX,
   CRAWL_READS_MAX,
+  CRAWL_READS_OF_ACCOUNT_MAX,
   CRAWL_REDIRECTS_MAX,
   CRAWL_REQUEST_BYTES_MAX,
   CRAWLS_KEPT_MAX,
@@ -134,9 +136,14 @@ const of = (share: number) => `${count(100 * share)} %`;
 
 export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
   [
-    "requests of an account",
+    "requests with tokens of an account; the same for the code of its apps, and for each person in the console",
     `${count(REQUESTS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)} ([settable](configuration.md))`,
     `429 with Retry-After; \`RateLimit\` headers show the remaining number`,
+  ],
+  [
+    "requests of one token or browser session past that limit that take access away, such as deleting a token",
+    `${count(REVOCATIONS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)}`,
+    "429 with Retry-After",
   ],
   ["API tokens of an account", `${count(TOKENS_PER_ACCOUNT_MAX)}`, "409"],
   [
@@ -187,7 +194,7 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
   ],
   [
     "event streams of an account; of a gateway",
-    `${count(EVENT_STREAMS_OF_ACCOUNT_MAX)}; ${count(EVENT_STREAMS_MAX)}`,
+    `${count(EVENT_STREAMS_OF_ACCOUNT_MAX)}, fewer while other accounts have many; ${count(EVENT_STREAMS_MAX)}`,
     "429; 503 with Retry-After",
   ],
   [
@@ -370,8 +377,8 @@ export const CRAWLS: readonly LimitRow[] = [
     `the record is \`errored\`; the rest is ignored; the rest is ignored`,
   ],
   [
-    "an answer with records; answers that a gateway writes at once",
-    `${bytes(CRAWL_ANSWER_BYTES_MAX)}, or one record; ${count(CRAWL_READS_MAX)}`,
-    `a \`cursor\` continues; 503 with Retry-After`,
+    "an answer with records; answers that a gateway writes at once; those of one account",
+    `${bytes(CRAWL_ANSWER_BYTES_MAX)}, or one record; ${count(CRAWL_READS_MAX)}; ${count(CRAWL_READS_OF_ACCOUNT_MAX)}, fewer while other accounts have many`,
+    `a \`cursor\` continues; 503 with Retry-After; 429 or 503`,
   ],
 ];

@@ -1,6 +1,13 @@
 import { expect } from "chai";
 import { CRAWL_URL_CHARS_MAX } from "../../../schemas/crawl/limits.ts";
-import { fetched, HOST, JobWorld, START } from "../../../scripts/testing/job-world.ts";
+import {
+  ACCOUNT,
+  fetched,
+  HOST,
+  JOB,
+  JobWorld,
+  START,
+} from "../../../scripts/testing/job-world.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { RECORD_LIST_BYTES_MAX } from "./records.ts";
 
@@ -67,6 +74,32 @@ describe("list() of a crawl's records", () => {
     expect(indexesOf(entries)).to.deep.equal([1, 2]);
     const { cursor } = entries[1] ?? { cursor: "" };
     expect(indexesOf(world.list({ status: "cancelled", cursor }).entries)).to.deep.equal([3]);
+  });
+
+  it("list() of an ended job shows what was fetched of pages that wait for their JSON", () => {
+    const ends = [
+      [(world: JobWorld) => world.run("cancel", { account: ACCOUNT }), "the crawl was cancelled"],
+      [(world: JobWorld) => world.run("timeOut", {}), "the crawl took longer than it may"],
+    ] as const;
+    for (const [end, why] of ends) {
+      const world = new JobWorld().start({ source: "links", formats: ["markdown", "json"] });
+      world.learn();
+      const blobs = [{ name: `crawl.${JOB}.0.turn`, bytes: 10 }];
+      const metadata = { status: 200, url: START, title: "Start" };
+      world.visit(fetched([`${START}a`], { jsonSource: "text", blobs, metadata }));
+      world.settleBacklog();
+      expect(world.list().entries[0]?.entry).to.deep.equal({
+        ...{ index: 0, url: START, status: "queued", reason: "its JSON is being made", blobs: [] },
+      });
+      end(world);
+      world.run("jsonExtracted", { index: 0, reason: "too late" });
+      const [first, second] = world.list({ status: "cancelled" }).entries;
+      expect(first?.entry).to.deep.equal({
+        ...{ index: 0, url: START, status: "cancelled", metadata, blobs },
+        reason: `its JSON was not made: ${why}`,
+      });
+      expect(second?.entry).to.deep.include({ index: 1, reason: why, blobs: [] });
+    }
   });
 
   it("list() of queued records shows queued pages and pages in flight", () => {

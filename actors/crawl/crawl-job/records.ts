@@ -136,12 +136,15 @@ export function entryOf(draft: JobDraft, index: number): RecordEntry {
   const page = pageOf(draft, index);
   const { url, status } = page;
   if (status === "queued" || status === "in_flight" || status === "extracting") {
+    const unsettled = { index, url, status: unsettledStatus(draft) };
+    const reason = whyUnsettled(draft, page);
+    const hasEnded = draft.state.endedAt !== undefined;
+    if (status !== "extracting" || !hasEnded) return { ...unsettled, reason, blobs: [] };
+    // The page was fetched, so its reader gets all but the JSON, which nobody makes any more.
+    const { metadata, blobs = [] } = page;
     return {
-      index,
-      url,
-      status: unsettledStatus(draft),
-      reason: whyUnsettled(draft, page),
-      blobs: [],
+      ...{ ...unsettled, reason: `its JSON was not made: ${reason}`, blobs: [...blobs] },
+      ...(metadata && { metadata }),
     };
   }
   const { reason, metadata, blobs = [] } = readShown({ job: draft.key, index, page });

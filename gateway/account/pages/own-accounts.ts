@@ -9,6 +9,7 @@ import {
 } from "../../../schemas/account/permissions.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { callFew } from "../../http/call-few.ts";
 import { openOwnAccount, type Person } from "./sign-in.ts";
 
 export interface OwnAccount {
@@ -23,8 +24,8 @@ export interface OwnAccount {
  */
 export async function ownAccounts(actors: ActorClient, person: Person): Promise<OwnAccount[]> {
   const { accounts } = await actors.call(user, person.email, "get", {});
-  const found = await Promise.all(
-    accounts.map(({ accountId, roles }) => accountOf(actors, person, { accountId, roles })),
+  const found = await callFew(accounts, ({ accountId, roles }) =>
+    accountOf(actors, person, { accountId, roles }),
   );
   return found.filter((one) => one !== undefined);
 }

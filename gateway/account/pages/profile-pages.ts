@@ -8,6 +8,7 @@ import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { Id } from "../../../schemas/values.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
+import { callFew } from "../../http/call-few.ts";
 import { field, refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
 import { Refused, staleForm } from "../../pages/refused.ts";
@@ -54,7 +55,7 @@ function revokeClient(parts: PageParts) {
       const { grantIds } = await actors.call(grantList, person.userId, "revokeClient", revocation);
       // The person's grant list also sends messages that revoke these grants, but they arrive later. These calls
       // revoke the grants before the page confirms it.
-      await Promise.all(grantIds.map((id) => callAndNotify(actors, oauthGrant, id, "revoke", {})));
+      await callFew(grantIds, (id) => callAndNotify(actors, oauthGrant, id, "revoke", {}));
     }
     visit.leadTo(link(`${CLIENTS}?revoked=1`));
   };
@@ -79,7 +80,7 @@ function changeOwnPassword(parts: PageParts) {
       const changed = await changePassword(actors, person, change);
       // The user's actor also sends messages that end the other sessions, but they arrive later. These calls end the
       // sessions before the page confirms it.
-      await Promise.all(changed.ended.map((id) => actors.call(session, id, "end", {})));
+      await callFew(changed.ended, (id) => actors.call(session, id, "end", {}));
       // The browser gets a new session too. So a person who stole its old session cookie is signed out.
       await visit.signIn(changed.person);
     } catch (error) {

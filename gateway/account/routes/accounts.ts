@@ -12,6 +12,7 @@ import { INSTALLATION_KEY, installation } from "../../../schemas/account/install
 import { ActorError } from "../../../schemas/errors.ts";
 import type { Listing } from "../../../schemas/http/listing.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
+import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 
@@ -69,7 +70,7 @@ function listAccounts(actors: ActorClient) {
     query,
   }: RouteRequest<unknown, Listing & { name?: string | undefined }>) => {
     const ids = caller.accountIds ?? [caller.accountId];
-    const own = await Promise.all(ids.map((id) => wireAccount(actors, id)));
+    const own = await callFew(ids, (id) => wireAccount(actors, id));
     return pageOf(
       own.filter(({ name }) => query.name === undefined || query.name === name),
       query,

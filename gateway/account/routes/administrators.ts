@@ -49,6 +49,7 @@ const REMOVE_ADMINISTRATOR = {
   method: "delete",
   path: `${ADMINISTRATORS}/{user_id}`,
   id: "removeAdministrator",
+  isRevocation: true,
   summary:
     "Remove an administrator, but not the last one (needs an administrator's session; tokens are refused)",
   isOfAdministrators: true,

@@ -6,6 +6,7 @@ import { session } from "../../../schemas/account/session.ts";
 import { user } from "../../../schemas/account/user.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
+import { callFew } from "../../http/call-few.ts";
 import type { Caller } from "../../http/locals.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 
@@ -34,6 +35,7 @@ const END_SESSION = {
   method: "delete",
   path: "/user/sessions/{session_id}",
   id: "endSession",
+  isRevocation: true,
   summary: "Sign the user out of one browser (needs a session; tokens are refused)",
   permissions: ["account.write"],
   isOfPerson: true,
@@ -54,8 +56,8 @@ function listSessions(actors: ActorClient) {
   return async ({ caller }: RouteRequest) => {
     const { userId, email } = personOf(caller);
     const { sessionIds } = await actors.call(user, email, "listSessions", { userId });
-    const found = await Promise.all(
-      sessionIds.map((id) => describe(actors, { id, userId, current: caller.session?.id })),
+    const found = await callFew(sessionIds, (id) =>
+      describe(actors, { id, userId, current: caller.session?.id }),
     );
     return { result: found.filter((one) => one !== undefined).toReversed() };
   };

@@ -23,6 +23,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
@@ -112,6 +113,7 @@ const UPDATE_TOKEN = {
   method: "put",
   path: `${TOKENS}/{token_id}`,
   id: "updateToken",
+  isRevocation: true,
   summary: "Replace a token's name, permissions, times and status; its secret is kept",
   permissions: ["account.write"],
   parameters: TokenPath,
@@ -125,6 +127,7 @@ const ROLL_TOKEN = {
   method: "put",
   path: `${TOKENS}/{token_id}/value`,
   id: "rollToken",
+  isRevocation: true,
   summary: "Replace a token's secret at once; the new secret is shown only in this response",
   permissions: ["account.write"],
   parameters: TokenPath,
@@ -137,6 +140,7 @@ const DELETE_TOKEN = {
   method: "delete",
   path: `${TOKENS}/{token_id}`,
   id: "deleteToken",
+  isRevocation: true,
   summary: "Revoke a token at once; this cannot be undone",
   permissions: ["account.write"],
   parameters: TokenPath,
@@ -213,14 +217,14 @@ function listTokens({ actors, now }: TokenParts) {
         hasGrantEnded: await hasEnded(actors, token.grantId),
       });
     if (query.include_expired === "false") {
-      const all = await Promise.all(tokens.map(wire));
+      const all = await callFew(tokens, wire);
       return pageOf(
         all.filter(({ status }) => status !== "expired"),
         query,
       );
     }
     const { result, resultInfo } = pageOf(tokens, query);
-    return { result: await Promise.all(result.map(wire)), resultInfo };
+    return { result: await callFew(result, wire), resultInfo };
   };
 }
 

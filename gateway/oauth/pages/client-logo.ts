@@ -7,6 +7,7 @@ import { clientLogo } from "../../../schemas/oauth/client-logo.ts";
 import { Id, Sha256 } from "../../../schemas/values.ts";
 import { methodNotAllowed } from "../../http/middleware/method-not-allowed.ts";
 import type { LiveClient } from "../clients/live-client.ts";
+import { RecentLogos } from "./recent-logos.ts";
 
 const LOGO_PATH = "/oauth2/logos";
 const LogoPath = z.object({ clientId: Id, hash: Sha256 });
@@ -26,28 +27,23 @@ export async function logoPath(
 export function logoRouter(actors: ActorClient): Router {
   const path = `${LOGO_PATH}/:clientId/:hash`;
   return Router({ caseSensitive: true })
-    .get(path, sendLogo(actors))
+    .get(path, sendLogo(new RecentLogos(actors)))
     .all(path, methodNotAllowed(["GET"]));
 }
 
-function sendLogo(actors: ActorClient): RequestHandler {
+function sendLogo(logos: RecentLogos): RequestHandler {
   return async ({ params: { clientId, hash } }, response, next) => {
     const asked = LogoPath.safeParse({ clientId, hash });
     if (!asked.success) return next("router");
     try {
-      const { type, base64 } = await actors.call(
-        clientLogo,
-        asked.data.clientId,
-        "read",
-        asked.data,
-      );
+      const { type, bytes } = await logos.read(asked.data.clientId, asked.data.hash);
       response.set({
         "Cache-Control": "public, max-age=31536000, immutable",
         // This policy also protects people who open the picture's address directly, outside a page.
         "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
         "Content-Type": type,
       });
-      response.send(Buffer.from(base64, "base64"));
+      response.send(bytes);
     } catch (error) {
       if (error instanceof ActorError && error.code === "not_found") return next("router");
       throw error;

@@ -265,6 +265,11 @@ describe("limits of pages", function () {
       expect((await somebody.open(`/oauth2/logout?${fields}`)).status, fields).to.equal(429);
     }
     expect((await somebody.open("/oauth2/logout")).status).to.equal(200);
+    const signedOut = "/oauth2/logout/success";
+    expect((await somebody.open(`${signedOut}?client_id=${client.client_id}`)).status).to.equal(
+      429,
+    );
+    expect((await somebody.open(signedOut)).status).to.equal(200);
   });
 
   /** Returns all clients that the person's profile pages list. */

@@ -4,6 +4,7 @@ import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts"
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { isIdentityScope } from "../../../schemas/oauth/scopes.ts";
 import { findMember } from "../../account/find-member.ts";
+import { callFew } from "../../http/call-few.ts";
 import type { Registered } from "../clients/live-client.ts";
 import { recordsOf } from "../library/request-records.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
@@ -66,7 +67,7 @@ export class Consents {
   }
 
   async #accountsOf(userId: string, accountIds: readonly string[]): Promise<string[]> {
-    const members = await Promise.all(accountIds.map((id) => findMember(this.#actors, id, userId)));
+    const members = await callFew(accountIds, (id) => findMember(this.#actors, id, userId));
     return accountIds.filter((_id, index) => members[index] !== undefined);
   }
 }

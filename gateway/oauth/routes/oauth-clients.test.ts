@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { dnsCheckWorker } from "../../../actors/oauth/workers/dns-check/dns-check.ts";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
 import {
   OAUTH_CLIENTS_PER_ACCOUNT_MAX,
@@ -14,6 +15,7 @@ import {
 import { ALL_SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { DnsServer } from "../../../scripts/testing/dns-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { CALLS_OF_REQUEST_MAX } from "../../http/call-few.ts";
 import {
   giveToken,
   openAccount,
@@ -67,6 +69,29 @@ describe("routes of OAuth clients", function () {
     await gateway.actors.remind();
     return client.client_id;
   }
+
+  it("listOAuthClients() has CALLS_OF_REQUEST_MAX calls in flight at most", async () => {
+    let [open, most] = [0, 0];
+    const through = (actors: ActorClient): ActorClient => ({
+      ...actors,
+      async call(...asked) {
+        open += 1;
+        most = Math.max(open, most);
+        await new Promise((resolve) => setImmediate(resolve));
+        return actors.call(...asked).finally(() => {
+          open -= 1;
+        });
+      },
+    });
+    await gateway.stop();
+    gateway = await testGateway({ through });
+    clients = `/v4/accounts/${gateway.accountId}/oauth_clients`;
+    const count = 3 * CALLS_OF_REQUEST_MAX;
+    for (let made = 0; made < count; made += 1) await create();
+    most = 0;
+    const { json } = await gateway.ask(`${clients}?limit=100`);
+    expect([json?.result.length, most]).to.deep.equal([count, CALLS_OF_REQUEST_MAX]);
+  });
 
   it("createOAuthClient() shows the secret once, and stores only its hash", async () => {
     const { status, json } = await create();

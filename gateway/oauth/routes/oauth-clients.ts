@@ -34,6 +34,7 @@ import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { authorOf } from "../../account/author.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
+import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
@@ -105,6 +106,7 @@ const DELETE_OAUTH_CLIENT = {
   method: "delete",
   path: CLIENT,
   id: "deleteOAuthClient",
+  isRevocation: true,
   summary: "Delete a client and revoke all its grants at once",
   parameters: OAuthClientPath,
   query: nothing,
@@ -117,8 +119,13 @@ const ROTATE_OAUTH_CLIENT_SECRET = {
   method: "post",
   path: `${CLIENT}/rotate_secret`,
   id: "rotateOAuthClientSecret",
+<<<<<<< HEAD
   summary:
     "Create a second secret; both are valid until the older one is deleted. A second secret that was never used is replaced",
+=======
+  isRevocation: true,
+  summary: "Create a second secret; both are valid until the older one is deleted",
+>>>>>>> work-crawlfix
   parameters: OAuthClientPath,
   query: nothing,
   refusals: ["conflict"],
@@ -131,6 +138,7 @@ const DELETE_OLD_OAUTH_CLIENT_SECRET = {
   method: "delete",
   path: `${CLIENT}/rotate_secret`,
   id: "deleteOldOAuthClientSecret",
+  isRevocation: true,
   summary: "Delete the older of two secrets",
   parameters: OAuthClientPath,
   query: nothing,
@@ -252,9 +260,7 @@ async function clientsOfPage(
 }
 
 async function findClients(actors: ActorClient, clientIds: readonly string[], accountId: string) {
-  const found = await Promise.all(
-    clientIds.map((clientId) => findClient(actors, clientId, accountId)),
-  );
+  const found = await callFew(clientIds, (clientId) => findClient(actors, clientId, accountId));
   return found.filter((client) => client !== undefined);
 }
 
@@ -336,12 +342,12 @@ function listAllowances({ actors }: ClientParts) {
     await actors.call(oauthClient, clientId, "get", { accountId });
     const showsEmail = permits(permissions, "account.read");
     const { members } = await actors.call(account, accountId, "listMembers", {});
-    const asked = members.map(async ({ userId, email }) => {
+    const found = await callFew(members, async ({ userId, email }) => {
       const { consent } = await actors.call(grantList, userId, "getConsent", { clientId });
       const user = { id: userId, ...(showsEmail && { email }) };
       return consent && { user, ...wireConsent(consent, accountId) };
     });
-    return { result: (await Promise.all(asked)).filter((one) => one !== null) };
+    return { result: found.filter((one) => one !== null) };
   };
 }
 

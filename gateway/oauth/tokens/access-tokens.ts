@@ -14,6 +14,7 @@ import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { type GrantEntry, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import type { Scope } from "../../../schemas/oauth/scopes.ts";
 import { findMember } from "../../account/find-member.ts";
+import { callFew } from "../../http/call-few.ts";
 import type { Caller } from "../../http/locals.ts";
 import { WatchedCache } from "../../http/watched-cache.ts";
 import { findClient } from "../clients/find-client.ts";
@@ -133,7 +134,7 @@ export class AccessTokens {
 
   /** Resolves to the chosen accounts of the grant in which the person is still a member. */
   async #membersOf({ accountIds, userId }: GrantEntry) {
-    const members = await Promise.all(accountIds.map((id) => this.#memberOf(id, userId)));
+    const members = await callFew(accountIds, (id) => this.#memberOf(id, userId));
     return accountIds.flatMap((accountId, index) => {
       const member = members[index];
       return member ? [{ accountId, member }] : [];

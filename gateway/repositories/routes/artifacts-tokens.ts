@@ -58,6 +58,7 @@ const REVOKE_REPO_TOKEN = {
   method: "delete",
   path: `${NAMESPACE}/tokens/{token_id}`,
   id: "revokeRepoToken",
+  isRevocation: true,
   summary: "Revoke a token at once; this cannot be undone",
   permissions: ["artifacts.write"],
   parameters: RepoTokenPath,

@@ -3,15 +3,18 @@ import { expect } from "chai";
 import type { PageOutcome } from "../../../../schemas/crawl/crawl-job.ts";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
+import { BLOB_CHUNK_BYTES } from "../../../../schemas/limits.ts";
 import { STREAMS } from "../../../../schemas/subjects.ts";
 import { type BusActors, busActors } from "../../../../scripts/testing/bus-actors.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { TtlStore } from "../../../runtime/store/ttl-store.ts";
 import type { PageAnswer } from "../load/page-loader.ts";
+import { cachedPages } from "./cached-pages.ts";
 import { CachedPage, PageCache } from "./page-cache.ts";
 import { PageOutcomes, type PageRequest } from "./page-outcomes.ts";
 import { RecordWriter } from "./record-writer.ts";
@@ -52,6 +55,7 @@ describe("PageOutcomes", () => {
   function outcomesOf(request: object = {}, account = newId(), job = newId(), pool = markdown) {
     const whole = CrawlRequest.parse({ url: "http://site.example/", render: false, ...request });
     const parts = {
+      copyPlaces: new FairSemaphore({ places: 4 }),
       ...{ markdown: pool, markdownPlaces: new Semaphore(4), records: new RecordWriter(blobs) },
       ...{ blobs, cache: new PageCache(cache, account, whole), clock },
     };
@@ -270,6 +274,41 @@ describe("PageOutcomes", () => {
     expect(await third.outcomes.cached(asked(7), copy, signal)).to.equal(undefined);
   });
 
+  it("cached() holds a few chunks of large pages, however many turns copy them", async () => {
+    const [account, from, places, chunks] = [newId(), newId(), 3, 20];
+    const original = Buffer.alloc(chunks * BLOB_CHUNK_BYTES, "\\u0001");
+    await blobs.put(`crawl.${from}.0.t`, original);
+    await blobs.put(`crawl.${from}.0.t.text`, original);
+    const counted = countHeldBytes(blobs);
+    const copyPlaces = new FairSemaphore({ places });
+    const page: CachedPage = {
+      ...{ cachedAt: clock.now(), links: [], metadata: { status: 200, url: URL_OF_PAGE } },
+      blobs: [{ name: `crawl.${from}.0.t`, bytes: original.length }],
+      jsonSource: `crawl.${from}.0.t.text`,
+    };
+    const request = CrawlRequest.parse({ url: URL_OF_PAGE, render: false });
+    const store = { get: async () => page, put: async () => true };
+    const parts = {
+      ...{ markdown, markdownPlaces: new Semaphore(4), records: new RecordWriter(counted), clock },
+      ...{ blobs: counted, copyPlaces, cache: new PageCache(store, account, request) },
+    };
+    const turns = [newId(), newId()].map((turn) => {
+      const outcomes = new PageOutcomes(parts, { account, job: newId(), turn }, request);
+      const judge = async (urls: string[]) => urls.map(() => ({ allowed: true as const }));
+      const requests = Array.from({ length: 8 }, (_, index) => asked(index));
+      return cachedPages(requests, { outcomes, judge, signal });
+    });
+    const copied = (await Promise.all(turns)).flatMap(({ used }) => used);
+    expect(copied).to.have.length(16);
+    for (const outcome of copied) {
+      expect(blobsOf(outcome)[0]).to.have.property("bytes", original.length);
+      const source = outcome.kind === "fetched" ? outcome.jsonSource : undefined;
+      expect(await blobs.size(source ?? "")).to.equal(original.length);
+    }
+    expect(counted.heldMax / BLOB_CHUNK_BYTES).to.be.within(1, places * 3);
+    expect(copyPlaces.free).to.equal(places);
+  });
+
   it("cached() lets the model read the copy", async () => {
     const jsonOptions = { prompt: "What is it?" };
     for (const formats of [["markdown", "json"], ["json"]]) {
@@ -321,3 +360,29 @@ describe("PageOutcomes", () => {
     expect(fetched).to.have.property("kind", "fetched");
   });
 });
+
+/** Returns the store, which counts the bytes that were read and that nobody has begun to write yet. */
+function countHeldBytes(blobs: BlobStore) {
+  let held = 0;
+  const counted = {
+    heldMax: 0,
+    async *get(...asked: Parameters<BlobStore["get"]>) {
+      for await (const chunk of blobs.get(...asked)) {
+        held += chunk.length;
+        counted.heldMax = Math.max(held, counted.heldMax);
+        yield chunk;
+      }
+    },
+    async put(...[name, content, options]: Parameters<BlobStore["put"]>) {
+      const taken = async function* () {
+        for await (const chunk of content instanceof Uint8Array ? [content] : content) {
+          yield chunk;
+          held -= chunk.length;
+        }
+      };
+      return blobs.put(name, taken(), options);
+    },
+    putAll: blobs.putAll.bind(blobs),
+  };
+  return counted;
+}

@@ -5,6 +5,7 @@ import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import type { StoredBlob } from "../../../runtime/store/blob-messages.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { isOlder } from "../load/last-modified.ts";
@@ -24,6 +25,8 @@ import type { RecordWriter } from "./record-writer.ts";
 export interface PageOutcomesParts extends PageRecordParts {
   records: RecordWriter;
   blobs: Pick<BlobStore, "get">;
+  /** Places for copies of cached pages. Each account has a share. */
+  copyPlaces: Pick<FairSemaphore, "take">;
   cache: PageCache;
   clock: Clock;
 }
@@ -185,6 +188,7 @@ export class PageOutcomes {
     { blobs, jsonSource }: CachedPage,
     signal: AbortSignal,
   ): Promise<Copied | undefined> {
+    const release = await this.#parts.copyPlaces.take(this.#turn.account, signal);
     try {
       const [main] = blobs;
       const copy = main && (await this.#copyBlob(main.name, this.#blobName(index), signal));
@@ -196,17 +200,24 @@ export class PageOutcomes {
     } catch (error) {
       if (error instanceof ActorError && error.code === "not_found") return undefined;
       throw error;
+    } finally {
+      release();
     }
   }
 
+  /** Copies a blob. Holds a few of its chunks in memory, because a record may have 60 MB. */
   async #copyBlob(from: string, to: string, signal: AbortSignal): Promise<StoredBlob> {
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of this.#parts.blobs.get(from, { signal })) chunks.push(chunk);
-    const [first] = chunks;
-    return this.#parts.records.write(
-      to,
-      first && chunks.length === 1 ? first : Buffer.concat(chunks),
-    );
+    const { blobs, records } = this.#parts;
+    const chunks = blobs.get(from, { signal });
+    const first = await chunks.next();
+    const second = await chunks.next();
+    if (second.done) return records.write(to, first.value ?? new Uint8Array());
+    const all = async function* () {
+      if (first.value) yield first.value;
+      yield second.value;
+      yield* chunks;
+    };
+    return records.writeLarge(to, all(), signal);
   }
 
   /** Each turn has a blob name of its own: a blob that an earlier turn reported must not change. */

@@ -29,4 +29,13 @@ export class RecordWriter {
     if (content.length > BLOB_CHUNK_BYTES) return this.#blobs.put(name, content);
     return this.#small.add({ name, content });
   }
+
+  /** Stores a large body chunk by chunk. Resolves when it is durable. */
+  writeLarge(
+    name: string,
+    content: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<StoredBlob> {
+    return this.#blobs.put(name, content, { signal });
+  }
 }

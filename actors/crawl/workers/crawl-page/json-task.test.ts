@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import { BLOB_CHUNK_BYTES, TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
 import { STREAMS } from "../../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../../scripts/testing/actor-world.ts";
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
@@ -13,10 +13,11 @@ import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { JsonChecker } from "../../../rendering/lib/ai/json-checker.ts";
-import { JsonExtractor } from "../../../rendering/lib/ai/json-extractor.ts";
+import { JSON_PAGE_CHARS_MAX, JsonExtractor } from "../../../rendering/lib/ai/json-extractor.ts";
 import { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { RequestKeyNotOpened } from "../../../rendering/lib/request-keys/request-keys.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { JobName } from "../../lib/records/held-jobs.ts";
@@ -43,6 +44,7 @@ describe("jsonTask", function () {
   const checker = new JsonChecker();
   const markdown = new MarkdownPool();
   const markdownPlaces = new Semaphore(1);
+  const largePlaces = new FairSemaphore({ places: 1 });
   const reads: string[] = [];
   const signal = new AbortController().signal;
   let world: World;
@@ -138,7 +140,7 @@ describe("jsonTask", function () {
       },
     };
     const handler = jsonTask({
-      ...{ blobs: watched, extractor: ofAccount, markdown, markdownPlaces, hold },
+      ...{ blobs: watched, extractor: ofAccount, markdown, markdownPlaces, largePlaces, hold },
       clock: waited,
     });
     const input = { account, index: 3, url, ...page };
@@ -208,6 +210,26 @@ describe("jsonTask", function () {
     await running;
     expect(asked).to.have.length(1);
     expect(markdownPlaces.free).to.equal(1);
+  });
+
+  it("reads a large page only in a place, and releases it before it calls a model", async () => {
+    const text = "a lamp ".repeat(BLOB_CHUNK_BYTES / 7 + 1);
+    const large = await stored(`"markdown":"${text}"`);
+    const giveBack = await largePlaces.take(account, signal);
+    const running = run(large);
+    await run(await stored('"markdown":"# Lamp"'));
+    expect([reads.includes(large.blob), asked.length]).to.deep.equal([false, 1]);
+    const free: number[] = [];
+    answer = (response) => {
+      free.push(largePlaces.free);
+      says('{"name":"Lamp"}')(response);
+    };
+    giveBack();
+    const { reason } = await running;
+    expect(reason).to.contain(`the first ${JSON_PAGE_CHARS_MAX} characters`);
+    expect(free).to.deep.equal([1]);
+    expect(asked[1]).to.contain(text.slice(0, JSON_PAGE_CHARS_MAX));
+    expect(asked[1]).not.to.contain(text.slice(0, JSON_PAGE_CHARS_MAX + 1));
   });
 
   it("calls no model again when it runs twice, and uses the first stored answer", async () => {

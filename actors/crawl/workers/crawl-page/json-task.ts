@@ -5,12 +5,17 @@ import type { crawlPage } from "../../../../schemas/crawl/crawl-page.ts";
 import type { CrawlRequest } from "../../../../schemas/crawl/http/crawl.ts";
 import { RECORD_REASON_CHARS_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
-import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
-import type { JsonExtractor, JsonQuestion } from "../../../rendering/lib/ai/json-extractor.ts";
+import { BLOB_CHUNK_BYTES, TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import {
+  JSON_PAGE_CHARS_MAX,
+  type JsonExtractor,
+  type JsonQuestion,
+} from "../../../rendering/lib/ai/json-extractor.ts";
 import type { MarkdownPool } from "../../../rendering/lib/extract/markdown-pool.ts";
 import { untilKeyOpens } from "../../../rendering/lib/request-keys/request-keys.ts";
 import type { ThreadCaller } from "../../../rendering/lib/threads/thread-pool.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
+import type { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import type { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 import type { WorkerDefinition } from "../../../runtime/workers/define-worker.ts";
@@ -27,6 +32,8 @@ export interface JsonTaskParts {
    * turn nor a JSON task finds the queue full.
    */
   markdownPlaces: Pick<Semaphore, "take">;
+  /** Places for large pages. Turns share this semaphore, and each account has a share. */
+  largePlaces: Pick<FairSemaphore, "take">;
   /** Returns the job's request, and whether the job has ended. */
   hold: (job: JobName) => Promise<JobOfTask>;
   clock: Pick<Clock, "monotonic" | "wait">;
@@ -43,14 +50,8 @@ type JobOfTask = Pick<HeldJob, "ended" | "release"> & {
 };
 
 /** Makes the handler of `crawl-page.json`. */
-export function jsonTask({
-  blobs,
-  extractor,
-  markdown,
-  markdownPlaces,
-  hold,
-  clock,
-}: JsonTaskParts): Tasks["handlers"]["json"] {
+export function jsonTask(parts: JsonTaskParts): Tasks["handlers"]["json"] {
+  const { blobs, extractor, markdown, markdownPlaces, largePlaces, hold, clock } = parts;
   return async ({ account, job, index, url, blob }, context) => {
     const { attempt } = context;
     const name = `crawl.${job}.${index}.json`;
@@ -93,13 +94,22 @@ export function jsonTask({
 
   /**
    * Returns the text of a page for the model: the Markdown of its record, or the HTML converted to Markdown, because
-   * Markdown is the shortest readable form.
+   * Markdown is the shortest readable form. A large page needs a place until its text is cut.
    */
   async function textOf(blob: string, url: string, caller: ThreadCaller): Promise<string> {
+    const { account, signal } = caller;
+    const isLarge = ((await blobs.size(blob)) ?? 0) > BLOB_CHUNK_BYTES;
+    const release = isLarge ? await largePlaces.take(account, signal) : undefined;
+    try {
+      return cut(await wholeTextOf(blob, url, caller));
+    } finally {
+      release?.();
+    }
+  }
+
+  async function wholeTextOf(blob: string, url: string, caller: ThreadCaller): Promise<string> {
     const { signal } = caller;
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of blobs.get(blob, { signal })) chunks.push(chunk);
-    const page = JSON.parse(`{${Buffer.concat(chunks).toString()}}`);
+    const page = JSON.parse(`{${await readAll(blobs.get(blob, { signal }))}}`);
     if (typeof page.markdown === "string") return page.markdown;
     if (typeof page.html !== "string") {
       throw new ActorError("invalid_request", "Cannot extract JSON: the page has no text");
@@ -129,6 +139,22 @@ export function jsonTask({
       return earlierAnswer(name, bytes);
     }
   }
+}
+
+async function readAll(blob: AsyncIterable<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of blob) chunks.push(chunk);
+  return Buffer.concat(chunks).toString();
+}
+
+/**
+ * Returns the characters of a text that a model may get, and one more, which shows that the text was longer. Copies
+ * them, because a slice would keep the whole text in memory while the model works.
+ */
+function cut(text: string): string {
+  if (text.length <= JSON_PAGE_CHARS_MAX + 1) return text;
+  const start = text.slice(0, JSON_PAGE_CHARS_MAX + 1);
+  return Buffer.from(start, "utf16le").toString("utf16le");
 }
 
 /** Returns the answer of another attempt. The store does not say how far it could compress the bytes. */

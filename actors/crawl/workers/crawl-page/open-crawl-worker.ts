@@ -40,6 +40,11 @@ export const CRAWL_FETCH_MS_MAX = 30_000;
  */
 export const LARGE_BODIES_MAX = 8;
 /**
+ * Maximum number of cached pages that are copied at the same time. A copy of a large page holds 8 MB of its chunks:
+ * 130 MB for one account, and 160 MB for all of them.
+ */
+export const CACHED_COPIES_MAX = 16;
+/**
  * Maximum number of HTTP turns that a worker holds at the same time. A host with a delay needs two. A turn that waits
  * costs a few kilobytes.
  */
@@ -129,6 +134,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
     clock,
     logger,
     largePlaces: new FairSemaphore(fairLimits(LARGE_BODIES_MAX)),
+    copyPlaces: new FairSemaphore(fairLimits(CACHED_COPIES_MAX)),
     markdown,
     markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
     records: new RecordWriter(blobs),
@@ -168,6 +174,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
       extractor: new JsonExtractor({ agents, checker, clock, operators: ai }),
       markdown,
       markdownPlaces: shared.markdownPlaces,
+      largePlaces: shared.largePlaces,
       hold: fetched.hold.bind(fetched),
       clock,
     },

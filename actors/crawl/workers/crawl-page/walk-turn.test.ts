@@ -114,6 +114,7 @@ describe("walkTurn", () => {
       },
       logger: pino({ level: "silent" }),
       largePlaces: new FairSemaphore({ places: 1 }),
+      copyPlaces: new FairSemaphore({ places: 1 }),
       markdownPlaces: new Semaphore(1),
       records: new RecordWriter(blobs),
       ...(outOfTime && { outOfTime }),
@@ -124,7 +125,7 @@ describe("walkTurn", () => {
       robots: { guard, clock, places },
       json: {
         ...{ blobs, extractor: { extract: none }, markdown, markdownPlaces: turns.markdownPlaces },
-        ...{ hold: none, clock },
+        ...{ largePlaces: turns.largePlaces, hold: none, clock },
       },
     });
     const turn: Turn = {

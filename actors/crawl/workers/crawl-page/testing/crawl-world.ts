@@ -32,7 +32,7 @@ import { CachedPage } from "../../../lib/records/page-cache.ts";
 import { RecordWriter } from "../../../lib/records/record-writer.ts";
 import { siteActor } from "../../../site/site.ts";
 import { crawlPageWorker } from "../crawl-page.ts";
-import { LARGE_BODIES_MAX } from "../open-crawl-worker.ts";
+import { CACHED_COPIES_MAX, LARGE_BODIES_MAX } from "../open-crawl-worker.ts";
 import type { TurnWalkParts } from "../walk-turn.ts";
 
 const ID_BYTES = 16;
@@ -94,6 +94,7 @@ export class CrawlWorld {
         logger: pino({ level: "fatal" }),
         places: new FairSemaphore({ places: pages }),
         largePlaces: new FairSemaphore({ places: LARGE_BODIES_MAX }),
+        copyPlaces: new FairSemaphore({ places: CACHED_COPIES_MAX }),
         markdown,
         markdownPlaces: new Semaphore(MARKDOWN_QUEUE_MAX),
         records: new RecordWriter(blobs),
@@ -104,6 +105,7 @@ export class CrawlWorld {
         blobs,
         extractor: { extract: () => Promise.reject(new Error("no model here")) },
         markdownPlaces: turns.markdownPlaces,
+        largePlaces: turns.largePlaces,
         markdown,
         hold: () => Promise.reject(new Error("no model here")),
         clock,
