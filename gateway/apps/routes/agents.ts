@@ -1,6 +1,6 @@
 /** The routes that show an app's agents: list them, show one agent's state, and read rows of its tables. */
 import type { z } from "zod";
-import { takeValue } from "../../../actors/apps/lib/app-process/process-bodies.ts";
+import { takeValue } from "../../../actors/apps/lib/app-bodies/body-blobs.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { agent } from "../../../schemas/apps/agent.ts";

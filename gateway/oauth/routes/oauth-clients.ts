@@ -119,13 +119,9 @@ const ROTATE_OAUTH_CLIENT_SECRET = {
   method: "post",
   path: `${CLIENT}/rotate_secret`,
   id: "rotateOAuthClientSecret",
-<<<<<<< HEAD
+  isRevocation: true,
   summary:
     "Create a second secret; both are valid until the older one is deleted. A second secret that was never used is replaced",
-=======
-  isRevocation: true,
-  summary: "Create a second secret; both are valid until the older one is deleted",
->>>>>>> work-crawlfix
   parameters: OAuthClientPath,
   query: nothing,
   refusals: ["conflict"],

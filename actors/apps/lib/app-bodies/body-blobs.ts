@@ -60,6 +60,24 @@ export async function writeValue(
   return { base64: Buffer.from(bytes).toString("base64") };
 }
 
+/** Reads a value and deletes its blob, because nobody else reads it. Throws `body_too_large` past a body's limit. */
+export async function takeValue(
+  blobs: Pick<BlobStore, "get" | "remove">,
+  { base64, blob }: WrittenValue,
+): Promise<Buffer> {
+  if (blob === undefined) return Buffer.from(base64, "base64");
+  try {
+    return await readBody(blobs, { blob });
+  } finally {
+    dropBlob(blobs, blob);
+  }
+}
+
+/** Deletes a blob, if there is one, that nobody reads any more. If this fails, the blob expires. */
+export function dropBlob(blobs: Pick<BlobStore, "remove">, blob: string | undefined): void {
+  if (blob !== undefined) void blobs.remove(blob).catch(() => {});
+}
+
 /** Stores bytes for one call, and returns the name of the blob. */
 async function putBytes(
   blobs: Pick<BlobStore, "put">,

@@ -35,16 +35,14 @@ import { ask } from "../../../runtime/bus/ask.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { writeValue } from "../app-bodies/body-blobs.ts";
+import { dropBlob, takeValue, writeValue } from "../app-bodies/body-blobs.ts";
 import { leaveAnswerStream, readPart } from "../app-bodies/read-answer-stream.ts";
 import type { AppProcess } from "../app-process/app-process.ts";
 import type { HostStreams } from "../app-process/host-streams.ts";
 import {
   type BodyBlobs,
-  dropBlob,
   dropBody,
   takeAnswer,
-  takeValue,
   writeRequest,
 } from "../app-process/process-bodies.ts";
 import { thrownBy } from "../app-process/process-error.ts";

@@ -8,7 +8,7 @@ import {
 import type { ProcessAnswer, ProcessRequest } from "../../../../schemas/apps/app-process.ts";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
-import { readBody, type WrittenValue, writeBody } from "../app-bodies/body-blobs.ts";
+import { dropBlob, readBody, writeBody } from "../app-bodies/body-blobs.ts";
 
 export type BodyBlobs = Pick<BlobStore, "put" | "get" | "size" | "remove">;
 
@@ -39,27 +39,9 @@ export async function takeAnswer(
   }
 }
 
-/** Reads a value and deletes its blob, because nobody else reads it. Throws `body_too_large` past a body's limit. */
-export async function takeValue(
-  blobs: Pick<BodyBlobs, "get" | "remove">,
-  { base64, blob }: WrittenValue,
-): Promise<Buffer> {
-  if (blob === undefined) return Buffer.from(base64, "base64");
-  try {
-    return await readBody(blobs, { blob });
-  } finally {
-    dropBlob(blobs, blob);
-  }
-}
-
 /** Deletes the blob of a body that nobody reads any more. If this fails, the blob expires. */
 export function dropBody(blobs: BodyBlobs, body: Body | undefined): void {
   if (body && "blob" in body) dropBlob(blobs, body.blob);
-}
-
-/** Deletes a blob, if there is one, that nobody reads any more. If this fails, the blob expires. */
-export function dropBlob(blobs: Pick<BodyBlobs, "remove">, blob: string | undefined): void {
-  if (blob !== undefined) void blobs.remove(blob).catch(() => {});
 }
 
 /** Stores a body. `app` owns the blob, if one is needed: the blob is deleted with the app at the latest. */
