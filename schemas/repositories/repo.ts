@@ -173,6 +173,8 @@ const RepoBytes = z.int().min(0).optional();
 /** Names of some refs with their values. */
 export const RefTable = z.record(z.string(), z.string());
 
+const ChangedSettings = RepoSettings.partial().extend({ byClient: z.literal(true).optional() });
+
 export const repo = defineContract({
   kind: "repo",
   messages: {
@@ -212,14 +214,8 @@ export const repo = defineContract({
     },
     /** Refuses if the repository does not exist or has another address. */
     get: { input: RepoAddress.partial(), reply: RepoEntry },
-    /**
-     * Changes settings. With `byClient`, refuses a default branch or read-only state while an import or a fork is under
-     * way, because these set both themselves.
-     */
-    configure: {
-      input: RepoSettings.partial().extend({ byClient: z.literal(true).optional() }),
-      reply: RepoEntry,
-    },
+    /** With `byClient`, refuses `defaultBranch` and `readOnly` during an import or a fork, which set both. */
+    configure: { input: ChangedSettings, reply: RepoEntry },
     /** Sets the status. A fork sends it when all content has arrived. */
     setStatus: {
       input: z.object({ status: RepoStatus, failure: z.string().nullable() }),

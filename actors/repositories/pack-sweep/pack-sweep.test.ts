@@ -60,7 +60,7 @@ describe("pack-sweep", () => {
   it("sweepDue() enqueues the task and sets the next reminder", () => {
     const { send, remind } = sweep.tell("sweepDue");
     expect(send).to.have.length(1);
-    expect(send[0]).to.include({ kind: "git-upkeep", message: "sweep", lane: "upkeep" });
+    expect(send[0]).to.include({ kind: "git-upkeep", message: "sweep", lane: "sweep" });
     expect(remind).to.deep.equal({ sweepDue: 1_000 + PACK_SWEEP_MS });
   });
 

@@ -1,9 +1,8 @@
 /** The worker that imports repositories. It runs in gateways, which have git, its cache and its process slots. */
 import { FairSemaphore } from "../../../actors/runtime/lib/fair-semaphore.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
-import { tryAgain } from "../../../actors/runtime/workers/task-faults.ts";
 import { envelope } from "../../../schemas/contract.ts";
-import { ActorError } from "../../../schemas/errors.ts";
+import { ActorError, isPassing } from "../../../schemas/errors.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { IMPORTS_PER_ACCOUNT_MAX } from "../../../schemas/repositories/limits.ts";
 import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts";
@@ -43,7 +42,6 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
           // A lost report does no harm, because newer reports follow.
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
         });
-        // Faults of the origin have other codes than temporary refusals of this platform.
         const asked = { ...origin, id: key };
         const lacking = await importRepo(parts, asked, signal, reportProgress).catch(tryAgain);
         const { readOnly } = origin;
@@ -62,6 +60,14 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
       },
     },
   });
+}
+
+/**
+ * Replaces a temporary refusal of this platform by a plain error, after which the task is retried. Faults of the origin
+ * have other codes.
+ */
+function tryAgain(error: unknown): never {
+  throw isPassing(error) ? new Error("Cannot import at present", { cause: error }) : error;
 }
 
 /**
