@@ -11,21 +11,21 @@ describe("a refresh whose answer is lost", function () {
   let by: TestClient;
   let first: { access_token: string; refresh_token: string };
   let laterMs = 0;
-  const { refresh, find } = oauthGrantActor.handlers;
+  const { handlers } = oauthGrantActor;
+  const { refresh, find } = handlers;
+  // Only the grant sees the later time: the clocks of the bus and of the leases must go on.
+  const later: Pick<typeof handlers, "refresh" | "find"> = {
+    refresh: (state, input, context) =>
+      refresh(state, input, { ...context, now: context.now + laterMs }),
+    find: (state, input, context) => find(state, input, { ...context, now: context.now + laterMs }),
+  };
   before(async () => {
-    // Only the grant sees the later time: the clocks of the bus and of the leases must go on.
-    const later: Pick<typeof oauthGrantActor.handlers, "refresh" | "find"> = {
-      refresh: (state, input, context) =>
-        refresh(state, input, { ...context, now: context.now + laterMs }),
-      find: (state, input, context) =>
-        find(state, input, { ...context, now: context.now + laterMs }),
-    };
-    Object.assign(oauthGrantActor.handlers, later);
+    Object.assign(handlers, later);
     world = await oauthWorld({ gateways: 2 });
     calls = new ClientCalls(world);
   });
   after(async () => {
-    Object.assign(oauthGrantActor.handlers, { refresh, find });
+    Object.assign(handlers, { refresh, find });
     await world?.stop();
   });
   beforeEach(async () => {

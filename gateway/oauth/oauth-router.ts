@@ -162,6 +162,8 @@ function refuseProgram(logger: Logger): ErrorRequestHandler {
       .status(503)
       .set("Cache-Control", "no-store")
       .json({ error: "temporarily_unavailable", error_description });
+    // Reads the rest of the request. Otherwise its time limit would close the connection.
+    request.resume();
   };
 }
 

@@ -161,6 +161,20 @@ describe("client of a session's browser", function () {
     }
   });
 
+  it("gets an answer to each command of a session that ends, after the event", async () => {
+    const { targetId } = await call("Target.createTarget", { url: "about:blank" });
+    const { sessionId } = await call("Target.attachToTarget", { targetId, flatten: true });
+    const forever = { expression: "new Promise(() => {})", awaitPromise: true };
+    const waiting = send("Runtime.evaluate", forever, String(sessionId));
+    await call("Target.closeTarget", { targetId });
+    await until("the command is answered", () => written.some(({ id }) => id === waiting));
+    const answered = written.findIndex(({ id }) => id === waiting);
+    expect(written[answered]?.error).to.be.an("object");
+    const told = written.findIndex(({ method }) => method === "Target.detachedFromTarget");
+    expect(told).to.be.within(0, answered - 1);
+    expect(cuts).to.deep.equal([]);
+  });
+
   it("a page that no page of a session may be is noticed, should the filter let it through", async () => {
     await browser.router.call("Target.createTarget", { url: "file:///etc/hostname" });
     await until("it is noticed", () => forbidden.length > 0);

@@ -171,7 +171,7 @@ export class CdpClient {
   /** The browser has ended the client's own session, and with it the sessions that the client opened over it. */
   #lose(): void {
     const { browser, cutOff } = this.#parts;
-    for (const sessionId of this.#attached) browser.router.rejectOf(sessionId);
+    for (const sessionId of [this.#base, ...this.#attached]) browser.router.rejectOf(sessionId);
     cutOff("the target has closed");
   }
 

@@ -69,14 +69,13 @@ export class CdpRouter {
       return;
     }
     const { sessionId, method = "", params = {} } = message;
-    const detached = method === "Target.detachedFromTarget" ? params.sessionId : undefined;
-    if (typeof detached === "string") this.rejectOf(detached);
-    if (sessionId !== undefined) {
-      this.#owners.get(sessionId)?.(message);
-      return;
-    }
-    this.onEvent(method, params);
-    if (typeof detached === "string") this.#owners.get(detached)?.(message);
+    if (sessionId === undefined) this.onEvent(method, params);
+    else this.#owners.get(sessionId)?.(message);
+    const { sessionId: detached } = params;
+    if (method !== "Target.detachedFromTarget" || typeof detached !== "string") return;
+    if (sessionId === undefined) this.#owners.get(detached)?.(message);
+    // Libraries of clients reject their commands at the event before, with an error of their own.
+    this.rejectOf(detached);
   }
 
   /** Answers the waiting commands of a session that has ended, because the browser never answers them. */
