@@ -229,7 +229,7 @@ export function routeTable(
     ...(apps
       ? [
           ...appRoutes({ actors, ...apps, addresses: addressesOf(parts, apps) }),
-          ...agentRoutes({ actors, blobs: parts.blobs, agents: apps.agents }),
+          ...agentRoutes({ actors, agents: apps.agents }),
           ...deliveryRoutes({
             ...{ actors, blobs: parts.blobs },
             room: new AccountRoom({ actors, limits: apps.limits, now }),

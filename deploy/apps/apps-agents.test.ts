@@ -5,6 +5,7 @@ import {
   AGENT_QUERY_ROWS_MAX,
   AGENT_QUERY_SQL_CHARS_MAX,
   AGENT_STATE_SHOWN_CHARS_MAX,
+  CALL_INLINE_BYTES_MAX,
 } from "../../schemas/apps/limits.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 
@@ -27,6 +28,7 @@ export class Notes extends Agent {
   nothing() {}
   refuse() { throw new RangeError("the reason"); }
   endless() { const list = []; list.push(list); return list; }
+  long(chars) { return "x".repeat(chars); }
   large(chars) { return "x".repeat(chars); }
 }
 export class Other extends Agent { onRequest() { return new Response("other"); } }
@@ -171,6 +173,11 @@ describe("agents by REST", function () {
     }
     const endless = await call({ method: "endless" });
     expect(endless.body.errors[0].message).to.contain("Cannot pass on what endless gave");
+    const long = (bytes: number) => call({ method: "long", arguments: [bytes - '""'.length] });
+    const most = await long(CALL_INLINE_BYTES_MAX);
+    expect(JSON.stringify(most.body.result.result)).to.have.length(CALL_INLINE_BYTES_MAX);
+    const over = (await long(CALL_INLINE_BYTES_MAX + 1)).body.errors[0].message;
+    expect(over).to.contain(`it has more than ${CALL_INLINE_BYTES_MAX} bytes`);
     for (const wrong of [{}, { method: "" }, { method: "add", arguments: {} }]) {
       expect((await call(wrong)).status).to.equal(400);
     }

@@ -55,8 +55,8 @@ export const agent = defineContract({
     request: { input: AppRequest, reply: AppAnswer },
     /**
      * Calls a public method. For a call from a stub, arguments and result are in V8's serialization, encoded in
-     * base64, and only user code deserializes them. For a call from the REST API, both are JSON in base64. If they
-     * are large, the text is empty and they are in a blob.
+     * base64, and only user code deserializes them. For a call from the REST API, both are JSON in base64. If one
+     * of a stub is larger than CALL_INLINE_BYTES_MAX, its text is empty and it is in a blob.
      */
     invoke: {
       input: z.object({

@@ -59,6 +59,11 @@ export const AGENT_RECORD_BYTES_MAX = 900_000;
  */
 export const APP_REQUEST_BYTES_MAX = 10_000_000;
 export const APP_ANSWER_BYTES_MAX = 10_000_000;
+/**
+ * Limit of the arguments or the result of a call between agents inside a message, and of any result by REST. In base64
+ * it takes a third more, and must fit MESSAGE_BYTES_MAX. Between agents, a larger one is stored as a blob.
+ */
+export const CALL_INLINE_BYTES_MAX = 740_000;
 /** Limit of the streamed answers that one process writes at the same time. */
 export const APP_STREAMS_MAX = 1_000;
 /** Limit of one part of a streamed answer. The parts of APP_STREAMS_MAX answers stay within APP_HELD_BYTES_MAX. */

@@ -127,4 +127,15 @@ describe("outgoing-places", () => {
     expect(places.granted()).to.deep.equal(["b 1"]);
     expect([...places.reminders]).to.deep.equal([]);
   });
+
+  it("wanted() sets the reminder again if a host of an older version has lost it", () => {
+    places.want("lost", OUTGOING_PLACES_MAX);
+    places.want("a", 1);
+    places.granted();
+    places.reminders.clear();
+    places.now += OUTGOING_PLACE_MS_MAX;
+    places.want("a", 1);
+    places.remind("expire");
+    expect(places.granted()).to.deep.equal(["a 1"]);
+  });
 });

@@ -70,7 +70,9 @@ export class PlacesDraft extends Draft<OutgoingPlacesState, WaitingQueueRow, "ex
   /** While queues wait, the oldest place is taken back if it is not returned in time. */
   #watchExpiry(): void {
     const [oldest] = this.state.places;
-    if (this.#waiting.size === 0 || this.state.expireAt !== undefined || !oldest) return;
+    // A host of an older version may have lost the reminder.
+    const isSet = (this.state.expireAt ?? 0) > this.now;
+    if (this.#waiting.size === 0 || isSet || !oldest) return;
     this.state.expireAt = oldest.at + OUTGOING_PLACE_MS_MAX;
     this.remind("expire", this.state.expireAt);
   }

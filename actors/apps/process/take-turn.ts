@@ -9,6 +9,7 @@ import type {
   TurnInput,
   TurnResult,
 } from "../../../schemas/apps/app-process.ts";
+import { CALL_INLINE_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import type { CallId } from "../../../schemas/call-id.ts";
 import { isSuccessful } from "../../../schemas/status-classes.ts";
 import { AgentRefusal } from "../package/refusal.ts";
@@ -221,11 +222,12 @@ export class TurnTaker {
     const method = methodOf(instance, name);
     if (method === undefined) throw new TypeError(`Method ${name} does not exist`);
     const { args } = invocationOf(input);
+    const bytesMax = isJson ? CALL_INLINE_BYTES_MAX : this.#agent.limits.answerBytes;
     return this.#agent.runAs({}, async () => {
       const result: unknown = await Reflect.apply(method, instance, args);
       return {
         type: "invoked",
-        result: serializeResult(name, result, { isJson, bytesMax: this.#agent.limits.answerBytes }),
+        result: serializeResult(name, result, { isJson, bytesMax }),
       };
     });
   }

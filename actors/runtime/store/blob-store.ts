@@ -112,7 +112,7 @@ export class BlobStore {
       if (known.sha256 !== head.sha256 || known.bytes !== bytes) {
         throw new ActorError("conflict", `Cannot store ${name}: it has another content already`);
       }
-      if (!mayBeStored) await this.#removeChunks(blob, name, writer);
+      if (chunks > 0 && !mayBeStored) await this.#removeChunks(blob, name, writer);
       // If the acknowledgement of this writer's head was lost, a repetition finds the head.
       return { name, bytes, storedBytes, wasThere: wasKnown || known.writer !== writer };
     } catch (error) {

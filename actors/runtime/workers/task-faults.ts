@@ -22,12 +22,14 @@ export function tryAgain(error: unknown): never {
 
 /**
  * Returns the refusal with which this error ends the task; undefined for a fault, after which the task is retried.
+ * `thrown` is what the work threw when its signal aborted. Its details say what the work has used.
  */
-export function refusalOfTask(error: unknown): ActorError | undefined {
+export function refusalOfTask(error: unknown, thrown: unknown): ActorError | undefined {
   if (error instanceof ActorError) return error;
   if (error instanceof InvalidInput) return error.refusal;
   if (error instanceof DeadlinePassed) {
-    return new ActorError("deadline_exceeded", "Cannot finish task: its deadline passed");
+    const { details = {} } = thrown instanceof ActorError ? thrown : {};
+    return new ActorError("deadline_exceeded", "Cannot finish task: its deadline passed", details);
   }
   return undefined;
 }

@@ -225,7 +225,7 @@ export class WorkerHost {
         await handBack(this.#parts.bus, message, task);
         return undefined;
       }
-      const refusal = refusalOfTask(error);
+      const refusal = refusalOfTask(error, thrown);
       if (!refusal && hasLostBus(this.#parts.bus, run)) {
         logger.warn({ ...named, err: error }, "task lost the bus, it is handed back");
         await handBackAfterLoss({ ...this.#parts, stopping: this.#stopping.signal }, run);

@@ -1,8 +1,6 @@
 /** The routes that show an app's agents: list them, show one agent's state, and read rows of its tables. */
 import type { z } from "zod";
-import { takeValue } from "../../../actors/apps/lib/app-bodies/body-blobs.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import type { BlobStore } from "../../../actors/runtime/store/blob-store.ts";
 import { agent } from "../../../schemas/apps/agent.ts";
 import type { AgentWork } from "../../../schemas/apps/agent-inspection.ts";
 import { app } from "../../../schemas/apps/app.ts";
@@ -38,7 +36,6 @@ export interface AgentKeys {
 
 interface AgentRouteParts {
   actors: ActorClient;
-  blobs: Pick<BlobStore, "get" | "remove">;
   agents: AgentKeys;
 }
 
@@ -157,15 +154,13 @@ function queryAgent(parts: AgentRouteParts) {
 
 function callAgent(parts: AgentRouteParts) {
   return async ({ parameters, body, signal }: RouteRequest<AgentPath, unknown, CallAgent>) => {
-    const { actors, blobs } = parts;
     const key = await keyOf(parts, parameters);
     const args = Buffer.from(JSON.stringify(body.arguments)).toString("base64");
     const asked = { method: body.method, args, isJson: true };
-    const { result, resultBlob } = await actors.call(agent, key, "invoke", asked, {
+    const { result } = await parts.actors.call(agent, key, "invoke", asked, {
       ...{ signal, deadlineMs: CALL_DEADLINE_MS_MAX },
     });
-    const json = await takeValue(blobs, { base64: result, blob: resultBlob });
-    return { result: { result: readJson(json.toString()) } };
+    return { result: { result: readJson(Buffer.from(result, "base64").toString()) } };
   };
 }
 

@@ -13,7 +13,7 @@ import type { PageParts } from "../../account/pages/page-parts.ts";
 import type { Visit } from "../../account/pages/visit.ts";
 import { refusalNote } from "../../pages/forms.ts";
 import { type Html, html } from "../../pages/html.ts";
-import { Refused } from "../../pages/refused.ts";
+import { Refused, staleForm } from "../../pages/refused.ts";
 import { findClient } from "../clients/find-client.ts";
 import { type LiveClient, scopesOf } from "../clients/live-client.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
@@ -64,7 +64,10 @@ function decide(parts: PageParts) {
     }
     const choices = await readChoices(parts, request);
     const consent = consentOf(visit, choices);
-    if (visit.text("shown") !== shownScopes(choices)) {
+    const shown = visit.text("shown");
+    // The form is of a gateway of an earlier version, which does not say what it showed.
+    if (shown === "") return showChoices(parts, visit, request, staleForm(), consent);
+    if (shown !== shownScopes(choices)) {
       const text = `The owner of ${request.client.clientName} changed what it asks for. Decide again.`;
       return showChoices(parts, visit, request, new Refused(409, text), consent);
     }

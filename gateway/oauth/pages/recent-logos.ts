@@ -16,7 +16,9 @@ export class RecentLogos {
   readonly #actors: ActorClient;
   readonly #now: () => number;
   /** The oldest is first. */
-  readonly #kept = new Map<string, { at: number; picture: Promise<Picture> }>();
+  readonly #kept = new Map<string, { at: number; picture: Picture }>();
+  /** The logos that are on their way. Most of a flood of requests name logos that do not exist. */
+  readonly #loads = new Map<string, Promise<Picture>>();
 
   constructor(actors: ActorClient, now = () => performance.now()) {
     this.#actors = actors;
@@ -24,26 +26,33 @@ export class RecentLogos {
   }
 
   /** Resolves to the client's logo with this hash. Refuses as `not_found` if there is none. */
-  read(clientId: string, hash: string): Promise<Picture> {
+  async read(clientId: string, hash: string): Promise<Picture> {
     const name = `${clientId} ${hash}`;
     const known = this.#kept.get(name);
+    if (known && this.#now() - known.at < LOGO_KEPT_MS) return known.picture;
+    const load = this.#loads.get(name) ?? this.#load(name, { clientId, hash });
+    return await load;
+  }
+
+  #load(name: string, { clientId, hash }: { clientId: string; hash: string }): Promise<Picture> {
     const at = this.#now();
-    if (known && at - known.at < LOGO_KEPT_MS) return known.picture;
-    const picture = this.#load(clientId, hash);
+    const load = this.#actors
+      .call(clientLogo, clientId, "read", { hash })
+      .then(({ type, base64 }) =>
+        this.#keep(name, at, { type, bytes: Buffer.from(base64, "base64") }),
+      )
+      .finally(() => this.#loads.delete(name));
+    this.#loads.set(name, load);
+    return load;
+  }
+
+  #keep(name: string, at: number, picture: Picture): Picture {
     this.#kept.delete(name);
     this.#kept.set(name, { at, picture });
-    picture.catch(() => {
-      if (this.#kept.get(name)?.picture === picture) this.#kept.delete(name);
-    });
     for (const oldest of this.#kept.keys()) {
       if (this.#kept.size <= LOGOS_KEPT_MAX) break;
       this.#kept.delete(oldest);
     }
     return picture;
-  }
-
-  async #load(clientId: string, hash: string): Promise<Picture> {
-    const { type, base64 } = await this.#actors.call(clientLogo, clientId, "read", { hash });
-    return { type, bytes: Buffer.from(base64, "base64") };
   }
 }

@@ -34,7 +34,11 @@ export class CacheFiles {
     const boot = await readFile(BOOT_ID, "latin1").catch(() => "");
     const mark = `${boot.trim()} ${storeCreatedAt}\n`;
     const path = join(this.root, "boot");
-    if ((await readFile(path, "latin1").catch(() => "")) === mark) return;
+    const found = await readFile(path, "latin1").catch(() => "");
+    if (found === mark) return;
+    // Versions before this one wrote only the boot id. Their packs are named by their hashes, and nothing opens their
+    // views any more.
+    if (boot !== "" && found === boot) return await writeFile(path, mark);
     await mkdir(this.root, { recursive: true });
     for (const name of await entriesOf(this.root)) await removeAll(join(this.root, name));
     await writeFile(path, mark);

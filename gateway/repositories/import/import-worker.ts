@@ -3,6 +3,7 @@ import { FairSemaphore } from "../../../actors/runtime/lib/fair-semaphore.ts";
 import { defineWorker } from "../../../actors/runtime/workers/define-worker.ts";
 import { envelope } from "../../../schemas/contract.ts";
 import { ActorError, isPassing } from "../../../schemas/errors.ts";
+import { TASK_TRIES_MAX } from "../../../schemas/limits.ts";
 import { gitStorage } from "../../../schemas/repositories/git-storage.ts";
 import { IMPORTS_PER_ACCOUNT_MAX } from "../../../schemas/repositories/limits.ts";
 import { type ImportProgress, repo } from "../../../schemas/repositories/repo.ts";
@@ -34,7 +35,7 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
     // A running import has its own, shorter limit, so that the import itself reports the timeout.
     runMsMax: IMPORT_TAKEN_MS_MAX,
     handlers: {
-      async fetch(origin, { key, signal }) {
+      async fetch(origin, { key, signal, attempt }) {
         const { accountId } = origin.address;
         using ends = new DisposableStack();
         ends.defer(await slots.take(accountId, signal));
@@ -43,7 +44,9 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
           parts.actors.send(repo, key, "importProgressed", progress).catch(() => {});
         });
         const asked = { ...origin, id: key };
-        const lacking = await importRepo(parts, asked, signal, reportProgress).catch(tryAgain);
+        const lacking = await importRepo(parts, asked, signal, reportProgress).catch((error) =>
+          attempt < TASK_TRIES_MAX ? tryAgain(error) : Promise.reject(error),
+        );
         const { readOnly } = origin;
         const ended = { failure: null, lacking, readOnly };
         return { send: [envelope(repo, key, "importEnded", ended), placeFreed(accountId, key)] };
@@ -64,7 +67,7 @@ export function importWorker(parts: ImportParts & { toldMs?: number }) {
 
 /**
  * Replaces a temporary refusal of this platform by a plain error, after which the task is retried. Faults of the origin
- * have other codes.
+ * have other codes. At the last try the refusal stays, because its text tells the user what is wrong.
  */
 function tryAgain(error: unknown): never {
   throw isPassing(error) ? new Error("Cannot import at present", { cause: error }) : error;

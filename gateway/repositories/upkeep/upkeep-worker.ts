@@ -31,15 +31,15 @@ const EVENTS_TAKEN_MAX = 16;
 /** Compactions that one gateway runs at the same time. Each takes a processor core and the disk. */
 const UPKEEP_SLOTS = 1;
 /**
- * Compactions that one gateway takes from the lane. Those without a slot wait in the gateway, which lets accounts take
- * turns.
- */
-const UPKEEP_TAKEN_MAX = 64;
-/**
  * Compactions of one account that wait in one gateway. A further one ends at once, and its repository repeats it after
  * UPKEEP_RETRY_MS. So one account does not fill the lane.
  */
 export const UPKEEP_WAITING_MAX = 16;
+/**
+ * Compactions that one gateway takes from the lane. Those without a slot wait in the gateway, which lets accounts take
+ * turns. More than one account may fill are enough: a gateway that is killed costs each of them a try.
+ */
+const UPKEEP_TAKEN_MAX = UPKEEP_WAITING_MAX + 8;
 /**
  * How long a compaction may wait in the gateway. After this and TASK_RUN_MS_MAX its repository does not yet take it for
  * lost (UPKEEP_LOST_MS).

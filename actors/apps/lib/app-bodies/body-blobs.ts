@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { type Body, inlineBody, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
-import { APP_REQUEST_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
+import { APP_REQUEST_BYTES_MAX, CALL_INLINE_BYTES_MAX } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import type { BlobStore } from "../../../runtime/store/blob-store.ts";
 
@@ -54,7 +54,7 @@ export async function writeValue(
   app: string,
   bytes: Uint8Array,
 ): Promise<WrittenValue> {
-  if (bytes.length > APP_BODY_INLINE_BYTES_MAX) {
+  if (bytes.length > CALL_INLINE_BYTES_MAX) {
     return { base64: "", blob: await putBytes(blobs, app, bytes) };
   }
   return { base64: Buffer.from(bytes).toString("base64") };

@@ -243,9 +243,11 @@ export class DevtoolsSession {
     const client = await found(CdpClient.connect(parts, targetId)).finally(() => {
       this.#connecting -= 1;
     });
-    if (this.#over.signal.aborted)
-      throw new ActorError("not_found", "Cannot connect: the session has ended");
-    if (isCutOff) throw new ActorError("not_found", "Cannot connect: the target has closed");
+    if (this.#over.signal.aborted || isCutOff) {
+      client.leave();
+      const what = isCutOff ? "target has closed" : "session has ended";
+      throw new ActorError("not_found", `Cannot connect: the ${what}`);
+    }
     const link = new FrameLink({
       ...{ bus, clock, receiveOn: toWorker, sendTo: toGateway },
       frameBytesMax: DEVTOOLS_MESSAGE_BYTES_MAX,

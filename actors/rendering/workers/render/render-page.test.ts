@@ -34,7 +34,7 @@ describe("renderPage", function () {
   ) {
     const url = site.page("/", "<p>page");
     const task = {
-      ...{ account: "a", action: "read" as const },
+      ...{ account: "a", action: "read" as const, endsAt: clock.monotonic() + DEADLINE_MS },
       parameters: ContentRequest.parse({ url }),
       hold,
     };
