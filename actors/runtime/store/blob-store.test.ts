@@ -123,6 +123,21 @@ describe("BlobStore", function () {
     }
   });
 
+  it("put() again of a blob of one chunk removes nothing from the stream", async () => {
+    const { connection } = world.bus;
+    const removals: string[] = [];
+    const heard = connection.subscribe("$JS.API.STREAM.PURGE.>", {
+      callback: (_, { subject }) => removals.push(subject),
+    });
+    await connection.flush();
+    const [name, content] = [newName(), patternAt(0, 100)];
+    await blobs.put(name, content);
+    expect((await blobs.put(name, content)).wasThere).to.equal(true);
+    await connection.flush();
+    heard.unsubscribe();
+    expect(removals).to.deep.equal([]);
+  });
+
   it("put() by two writers at once leaves one whole blob, and refuses only another content", async () => {
     const [name, bytes] = [newName(), 3 * BLOB_CHUNK_BYTES];
     const contents = [0, 0, 1, 1].map((offset) => patternAt(offset, bytes));
