@@ -152,7 +152,8 @@ export const ENTRY = 0;
 export type FromProcess =
   | { type: "ready"; classes: string[]; hasEntry: boolean; hasDefault: boolean }
   | { type: "broken"; error: ProcessError }
-  | { type: "opened"; agent: number }
+  /** `isEmpty`: the agent stores nothing but replies. */
+  | { type: "opened"; agent: number; isEmpty?: boolean | undefined }
   | { type: "unopened"; agent: number; error: ProcessError }
   /**
    * A record of the pages that changed since the last commit, or a whole image. The process takes the next record

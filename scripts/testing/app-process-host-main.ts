@@ -36,7 +36,7 @@ const app = await AppProcess.start(
   },
 );
 const address = { accountId: "a".repeat(32), app: "app", className: "Going", name: "a" };
-const agent = await app.openAgent(
+const { agent } = await app.openAgent(
   { key: "a", address },
   { image: undefined, records: [], lastCommit: 0 },
   { heard: ({ type }) => console.log(`heard ${type}`), ended() {}, turns: 0, giveWay: () => false },

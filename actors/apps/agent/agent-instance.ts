@@ -191,7 +191,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   async #open(loaded: LoadedLog): Promise<void> {
     const { process, outdated } = this.#running;
     const turns = this.#turns;
-    this.#agent = await process.openAgent({ key: this.#key, address: this.#address }, loaded, {
+    const opened = await process.openAgent({ key: this.#key, address: this.#address }, loaded, {
       get turns() {
         return turns.size;
       },
@@ -199,6 +199,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
       ended: (error) => this.#processEnded(error),
       giveWay: () => this.#giveWay(),
     });
+    this.#agent = opened.agent;
+    this.#logEnd.stored(opened);
     // It is unknown whether these socket actions have arrived, so they are sent again. Gateways ignore actions that
     // they have already received.
     for (const { commit, to } of loaded.actions) this.#sockets.send(to, commit);

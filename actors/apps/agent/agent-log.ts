@@ -90,6 +90,7 @@ export class AgentLog {
   #isBlank: boolean;
   #renewals: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
+  #appending: Promise<void> | undefined;
   #left: Promise<void> | undefined;
 
   /** Fences out the agent's former owner and reads the log of that owner. */
@@ -155,6 +156,8 @@ export class AgentLog {
 
   async #leave(): Promise<void> {
     this.#stopRenewals();
+    // A record on its way decides whether the log has data.
+    await this.#appending?.catch(() => {});
     // A log that the account counts stays, so that its next owner ends the count.
     if (!this.#isBlank || this.#room.isCounted) return;
     await this.#renewing;
@@ -166,7 +169,12 @@ export class AgentLog {
    * Appends a record. The caller must wait for the previous append. Rejects as `SubjectLog.append` does and with
    * errors of the blob store; with `limit_reached` if the account has no room for the record.
    */
-  async append(record: NewRecord): Promise<void> {
+  append(record: NewRecord): Promise<void> {
+    this.#appending = this.#append(record);
+    return this.#appending;
+  }
+
+  async #append(record: NewRecord): Promise<void> {
     const actions = record.actions.length > 0 ? JSON.stringify(record.actions) : "";
     const added = record.record.length + Buffer.byteLength(actions);
     const bytes = record.isImage ? added : this.#bytes + added;

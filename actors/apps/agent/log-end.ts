@@ -13,7 +13,7 @@ interface LogEndParts {
 export class LogEnd {
   readonly #parts: LogEndParts;
   readonly #log: AgentLog;
-  /** Whether the agent stored nothing but replies after its last record. */
+  /** Whether the agent stores nothing but replies. */
   #isEmpty = false;
   /** Time after which no copy runs of a message that the agent has received. */
   #repliesNeededUntil = 0;
@@ -32,14 +32,15 @@ export class LogEnd {
     this.#repliesNeededUntil = Math.max(this.#repliesNeededUntil, neededUntil);
   }
 
-  /** Notes a stored record. */
+  /** Notes a stored record, or that the agent is open. */
   stored({ isEmpty = false }: { isEmpty?: boolean | undefined }): void {
     this.#isEmpty = isEmpty;
   }
 
   /** How long the agent stays without messages. An empty one stays as long as copies of its messages may come. */
   get idleMs(): number {
-    if (this.#isEmpty && this.#needsReplies) return Number.POSITIVE_INFINITY;
+    const hasReplies = this.#isEmpty && !this.#log.isBlank;
+    if (hasReplies && this.#needsReplies) return Number.POSITIVE_INFINITY;
     return this.#parts.idleMs ?? AGENT_IDLE_MS;
   }
 

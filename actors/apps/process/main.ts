@@ -22,6 +22,7 @@ import { tokenIdentifier } from "./identify-token.ts";
 import { lockDown } from "./lock-down.ts";
 import { ruleModules } from "./module-rules.ts";
 import { type AgentClass, OpenAgent } from "./open-agent.ts";
+import { isEmptyDatabase } from "./own-tables.ts";
 import { toProcessError } from "./process-errors.ts";
 import { readStacksOf } from "./stack-texts.ts";
 import { TurnTaker } from "./take-turn.ts";
@@ -165,7 +166,7 @@ function openAgent(message: ToProcess & { type: "open" }): void {
       limits: app.start.limits,
     });
     agents.set(number, { agent, turns: new TurnTaker(agent, streams) });
-    send({ type: "opened", agent: number });
+    send({ type: "opened", agent: number, isEmpty: isEmptyDatabase(agent.database) });
   } catch (error) {
     send({ type: "unopened", agent: number, error: toProcessError(error) });
   }

@@ -127,7 +127,7 @@ describe("BlobStore", function () {
     const { connection } = world.bus;
     const removals: string[] = [];
     const heard = connection.subscribe("$JS.API.STREAM.PURGE.>", {
-      callback: (_, { subject }) => removals.push(subject),
+      callback: (_, { subject }) => void removals.push(subject),
     });
     await connection.flush();
     const [name, content] = [newName(), patternAt(0, 100)];

@@ -62,7 +62,7 @@ export class AppProcess {
   readonly #child: ChildProcess;
   #watch: ProcessWatch | undefined;
   readonly #agents = new Map<number, { listener: ProcessListener; key: string; isIdle: boolean }>();
-  readonly #opening = new Map<number, PromiseWithResolvers<void>>();
+  readonly #opening = new Map<number, PromiseWithResolvers<boolean>>();
   readonly #entries = new Map<number, ProcessListener>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<Error>();
@@ -134,18 +134,17 @@ export class AppProcess {
     { key, address }: { key: string; address: AgentAddress },
     log: { image: Uint8Array | undefined; records: Uint8Array[]; lastCommit: number },
     listener: ProcessListener,
-  ): Promise<number> {
+  ): Promise<{ agent: number; isEmpty: boolean }> {
     if (this.#isEnded) throw new ProcessEnded("it is gone");
     this.#makeRoom();
     const agent = ++this.#numbers;
-    const opening = Promise.withResolvers<void>();
+    const opening = Promise.withResolvers<boolean>();
     this.#agents.set(agent, { listener, key, isIdle: true });
     this.#opening.set(agent, opening);
     const { image, records, lastCommit } = log;
     this.send({ type: "open", agent, address, image, records, lastCommit });
     try {
-      await opening.promise;
-      return agent;
+      return { agent, isEmpty: await opening.promise };
     } catch (error) {
       this.#agents.delete(agent);
       if (existsSync(this.#parts.folder)) throw error;
@@ -300,7 +299,7 @@ export class AppProcess {
         break;
       }
       case "opened":
-        this.#opening.get(message.agent)?.resolve();
+        this.#opening.get(message.agent)?.resolve(message.isEmpty ?? false);
         this.#opening.delete(message.agent);
         break;
       case "unopened":

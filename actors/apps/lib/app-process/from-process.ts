@@ -119,7 +119,7 @@ const Said = z.discriminatedUnion("type", [
     hasDefault: z.boolean(),
   }),
   z.object({ type: z.literal("broken"), error: ProcessError }),
-  z.object({ type: z.literal("opened"), agent: Count }),
+  z.object({ type: z.literal("opened"), agent: Count, isEmpty: z.boolean().optional() }),
   z.object({ type: z.literal("unopened"), agent: Count, error: ProcessError }),
   z.object({
     type: z.literal("commit"),
