@@ -147,15 +147,16 @@ describe("AgentLog", function () {
 
     it("expires after its owner was killed, and not before while the owner lives", async () => {
       const bus = await Bus.connect({ url: world.url, name: "killed" });
-      const killed = opened("killed", { blankLogS: 10, bus });
+      const killed = opened("killed", { blankLogS: 30, bus });
       await killed.open();
-      const lives = opened("lives", { blankLogS: 10 });
+      const lives = opened("lives", { blankLogS: 30 });
       const owner = await lives.open();
       expect(await killed.last()).not.to.equal(undefined);
       await bus.close();
       await until(
         "the log of the killed owner is gone",
         async () => (await killed.last()) === undefined,
+        90_000,
       );
       await owner.log.append(record(2));
       expect((await lives.open()).records.map(String)).to.deep.equal(["record 2"]);
