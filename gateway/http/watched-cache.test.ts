@@ -83,7 +83,7 @@ describe("watched-cache", () => {
     expect([await second, await get(), live.watchers]).to.deep.equal([2, 2, 1]);
     live.show("oauth-grant", "one", CHANGE);
     loads = 10;
-    await until("the change is heard", async () => (await get()) === 11);
+    await until("the change has arrived", async () => (await get()) === 11);
   });
 
   it("get() never has more subscriptions than entriesMax when all sources change", async () => {

@@ -27,7 +27,7 @@ export function describeNext(
   };
 }
 
-/** Returns the oldest push that no gateway was asked about; undefined while the commits of another are looked for. */
+/** Returns the oldest push that has had no task; undefined while a gateway searches the commits of another push. */
 function nextPush({ first, last, asked = last }: RepoEventsState, rows: EventRows) {
   let found: PushedRow | undefined;
   const changes: { number: number; ref: string; before: string; after: string }[] = [];

@@ -13,7 +13,7 @@ export const RepoEventsState = z.object({
   /** `first` is the number of the oldest kept event. `bytes` are the bytes of all kept events. */
   first: z.int().min(1).default(1),
   bytes: z.int().min(0).default(0),
-  /** The number of the last event for whose commits a gateway was asked. Later pushes that are `open` wait for that. */
+  /** The number of the last event that was part of a task. Later pushes that are `open` wait until that task ends. */
   asked: z.int().min(0).optional(),
   subscriptions: z
     .record(
