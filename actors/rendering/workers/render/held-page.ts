@@ -72,13 +72,9 @@ export class HeldPage implements AsyncDisposable {
     { signal, clock }: { signal: AbortSignal; clock: Clock },
   ): Promise<HeldPage> {
     await using resources = new AsyncDisposableStack();
-    const signals = [cancelledBy(signal, action)];
-    if (endsAt !== undefined) {
-      const error = () => refusal("deadline_exceeded", action, "the deadline has passed");
-      const ms = endsAt - clock.monotonic();
-      signals.push(resources.use(new Timeout({ ms, error, clock })).signal);
-    }
-    const given = AbortSignal.any(signals);
+    const error = () => refusal("deadline_exceeded", action, "the deadline has passed");
+    const deadline = resources.use(deadlineAt(endsAt, { error, clock }));
+    const given = AbortSignal.any([cancelledBy(signal, action), deadline.signal]);
     const context = resources.use(await pool.newContext(given));
     if (account !== undefined) context.egress.countLookupsFor(account);
     const endHold = hold?.() ?? (() => {});
@@ -239,6 +235,15 @@ export function refusedByBrowser(cause: unknown, action: Action): unknown {
 
 function refusal(code: ActorError["code"], action: Action, reason: string): ActorError {
   return new ActorError(code, `Cannot ${action} the page: ${reason}`);
+}
+
+/** Returns the timeout of a page that must be done at `endsAt`. Without such a time, it never aborts. */
+export function deadlineAt(
+  endsAt: number | undefined,
+  { error, clock }: { error: () => ActorError; clock: Clock },
+): { signal: AbortSignal } & Disposable {
+  if (endsAt !== undefined) return new Timeout({ ms: endsAt - clock.monotonic(), error, clock });
+  return { signal: new AbortController().signal, [Symbol.dispose]() {} };
 }
 
 /** Returns a signal that aborts with the caller's signal. Its reason is one of our errors. */

@@ -3,11 +3,10 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import type { Source } from "../../../../schemas/rendering/http/page-files.ts";
 import { JOINED_PDF_BYTES_MAX, METADATA_CHARS_MAX } from "../../../../schemas/rendering/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { Timeout } from "../../../runtime/lib/time-limit.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { PdfJoiner } from "../../lib/pdf/pdf-joiner.ts";
-import { HeldPage } from "./held-page.ts";
+import { deadlineAt, HeldPage } from "./held-page.ts";
 import { onDevice } from "./page-device.ts";
 import { PdfStream } from "./pdf-stream.ts";
 import { type PrintedSource, printOverlays } from "./print-overlays.ts";
@@ -66,16 +65,11 @@ export async function printSources(
 async function join(printing: Printing, parts: PrintedPart[]) {
   const { task, limits } = printing;
   const { pdfOptions } = task.parameters;
-  using resources = new DisposableStack();
-  const signals = [limits.signal];
-  if (task.endsAt !== undefined) {
-    const error = () =>
-      new ActorError("deadline_exceeded", "Cannot join the PDFs: the deadline has passed");
-    const ms = task.endsAt - limits.clock.monotonic();
-    signals.push(resources.use(new Timeout({ ms, error, clock: limits.clock })).signal);
-  }
+  const error = () =>
+    new ActorError("deadline_exceeded", "Cannot join the PDFs: the deadline has passed");
+  using deadline = deadlineAt(task.endsAt, { error, clock: limits.clock });
   task.setWaiting?.(true);
-  await using joiner = await PdfJoiner.open(AbortSignal.any(signals));
+  await using joiner = await PdfJoiner.open(AbortSignal.any([limits.signal, deadline.signal]));
   task.setWaiting?.(false);
   const printed: PrintedSource[] = [];
   // The parts are removed from this array, because the thread has its own copies.
