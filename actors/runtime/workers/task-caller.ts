@@ -3,9 +3,10 @@
  * result.
  */
 import { randomBytes } from "node:crypto";
-import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
+import { TimeoutError } from "@nats-io/transport-node";
 import type { ActorError } from "../../../schemas/errors.ts";
 import { CHUNK_BYTES, READER_RETRY_MS } from "../../../schemas/limits.ts";
+import { isNobody } from "../bus/ask.ts";
 import { type Bus, BusLost } from "../bus/bus.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -100,7 +101,7 @@ export class TaskCaller {
       try {
         return await this.#bus.ask(`${this.#caller.inbox}.${this.#try}.${step}`, payload);
       } catch (error) {
-        if (isAbsent(error)) {
+        if (isNobody(error)) {
           // After a reconnection, the caller's subscription may return slightly later than this worker's connection.
           absentSince ??= this.#clock.monotonic();
           if (this.#clock.monotonic() - absentSince > CALLER_GONE_MS) throw new CallerGone();
@@ -110,9 +111,6 @@ export class TaskCaller {
     }
   }
 }
-
-const isAbsent = (error: unknown) =>
-  error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
 async function* none(): AsyncGenerator<Uint8Array> {}
 
