@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import type { DataLayout } from "../../../schemas/data-layout.ts";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
 import { mailOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { OrderedMessage } from "../bus/ordered-pulls.ts";
@@ -307,12 +308,10 @@ class Room {
  * shows its text.
  */
 function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"> {
-  try {
-    const { message, input, tries } = Mail.parse(JSON.parse(text));
-    return { message, input, tries };
-  } catch {
-    return { message: "(unreadable)", input: text, tries: 0 };
-  }
+  const mail = Mail.safeParse(parseJson(text)).data;
+  if (!mail) return { message: "(unreadable)", input: text, tries: 0 };
+  const { message, input, tries } = mail;
+  return { message, input, tries };
 }
 
 /** Returns how many bytes of one shard's mail one request may bring. */
