@@ -52,26 +52,12 @@ export class TaskCaller {
     return JSON.parse(Buffer.concat(chunks).toString());
   }
 
-  /** Sends the reply, and then the bytes. */
-  async answer(reply: string, chunks: AsyncIterable<Uint8Array> | undefined): Promise<void> {
-    await this.#ask("reply", Buffer.from(reply));
-    await this.#stream(chunks);
-  }
-
-  /** Sends a refusal, even if the task was aborted, because the caller may still wait. */
-  async refuse(error: ActorError): Promise<void> {
-    await this.#ask(
-      "refused",
-      Buffer.from(encodeRefusal(error).payload),
-      new AbortController().signal,
-    );
-  }
-
   /**
-   * Sends the bytes after the reply, at most CHUNKS_IN_FLIGHT chunks ahead of the caller. Resolves when the caller
+   * Sends the reply, and then the bytes, at most CHUNKS_IN_FLIGHT chunks ahead of the caller. Resolves when the caller
    * has taken all bytes.
    */
-  async #stream(chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
+  async answer(reply: string, chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
+    await this.#ask("reply", Buffer.from(reply));
     const underWay = new Set<Promise<unknown>>();
     let index = 0;
     for await (const bytes of split(chunks)) {
@@ -83,6 +69,15 @@ export class TaskCaller {
     }
     await Promise.all(underWay);
     await this.#ask("end");
+  }
+
+  /** Sends a refusal, even if the task was aborted, because the caller may still wait. */
+  async refuse(error: ActorError): Promise<void> {
+    await this.#ask(
+      "refused",
+      Buffer.from(encodeRefusal(error).payload),
+      new AbortController().signal,
+    );
   }
 
   async #inParallel(count: number, take: (index: number) => Promise<void>): Promise<void> {
