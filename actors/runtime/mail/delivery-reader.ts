@@ -70,7 +70,7 @@ interface Left {
 
 /** Delivers the shard's mail and its due reminders until the shard closes. */
 export function readDeliveries(parts: ReaderParts, shard: Shard): void {
-  void readMail(parts, shard);
+  void new MailReader(parts, shard).read();
   void readReminders(parts, shard);
 }
 
@@ -80,11 +80,7 @@ export function readDeliveries(parts: ReaderParts, shard: Shard): void {
  * fails, or an app that does not handle its mail, delays no other key: past their shares (`MailInFlight`), the reader
  * skips the key's mail and reads it separately.
  */
-export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
-  await new MailReader(parts, shard).read();
-}
-
-class MailReader {
+export class MailReader {
   readonly #parts: ReaderParts;
   readonly #shard: Shard;
   readonly #signal: AbortSignal;
