@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import { WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
-import { isUnanswered, readDirect } from "../../runtime/bus/read-direct.ts";
+import { isUnanswered, readDirect } from "../../runtime/bus/reads/read-direct.ts";
 import type { SharedWrites } from "./shared-writes.ts";
 
 export interface LogMessage {

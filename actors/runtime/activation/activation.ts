@@ -37,14 +37,7 @@ import {
 } from "../state/stored-actor.ts";
 import type { Activated } from "./activated.ts";
 import type { ActivationHost } from "./activation-host.ts";
-import {
-  type Change,
-  emptyChange,
-  isFull,
-  mergeChanges,
-  recordEffects,
-  recordLive,
-} from "./change.ts";
+import { type Change, emptyChange, isFull, recordEffects, recordLive } from "./change.ts";
 import { refuseFailure } from "./refuse-failure.ts";
 
 export class Activation implements Activated {
@@ -217,11 +210,13 @@ export class Activation implements Activated {
 
   /** Ends the activation. Returns the unanswered calls and the unfinished deliveries, in their order. */
   #leave(): Pick<Waiting, "calls" | "deliveries"> {
-    const { waiting, late, delivered } = mergeChanges(
-      this.#committing ?? emptyChange(),
-      this.#open,
-    );
-    const calls = [...[...waiting, ...late].map(({ call }) => call), ...this.#mailbox.splice(0)];
+    const changes = this.#committing ? [this.#committing, this.#open] : [this.#open];
+    const answers = [
+      ...changes.flatMap((one) => one.waiting),
+      ...changes.flatMap((one) => one.late),
+    ];
+    const calls = [...answers.map(({ call }) => call), ...this.#mailbox.splice(0)];
+    const delivered = changes.flatMap((one) => one.delivered);
     this.#ended = true;
     this.#committing = undefined;
     this.#open = emptyChange();

@@ -2,7 +2,6 @@
  * Limits how many pieces of work of several owners, such as accounts, run at the same time. A free place goes to the
  * waiting owner that has the fewest places.
  */
-import type { Semaphore } from "./semaphore.ts";
 
 export interface FairLimits {
   /** Places of all owners together. */
@@ -19,8 +18,6 @@ interface OwnersWork {
   /** The functions that start the waiting work, the oldest first. */
   waiting: Set<() => void>;
 }
-
-const NEVER = new AbortController().signal;
 
 export class FairSemaphore {
   readonly #reserved: number;
@@ -44,7 +41,7 @@ export class FairSemaphore {
   }
 
   /** Returns the semaphore as one owner uses it. */
-  of(owner: string): Pick<Semaphore, "take"> {
+  of(owner: string): { take(signal: AbortSignal): Promise<() => void> } {
     return { take: (signal) => this.take(owner, signal) };
   }
 
@@ -52,32 +49,32 @@ export class FairSemaphore {
    * Takes a place for the owner. Resolves with a function that gives the place back and may be called again. Rejects
    * with the signal's reason if the signal aborts first.
    */
-  take(owner: string, signal: AbortSignal): Promise<() => void> {
+  take(owner: string, signal?: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
+      if (signal?.aborted) return reject(signal.reason);
       const work = this.#owners.get(owner) ?? { held: 0, waiting: new Set() };
       this.#owners.set(owner, work);
       const leave = () => {
         work.waiting.delete(enter);
         this.#forgetIdle(owner, work);
-        reject(signal.reason);
+        reject(signal?.reason);
       };
       const enter = () => {
-        signal.removeEventListener("abort", leave);
+        signal?.removeEventListener("abort", leave);
         let isHeld = true;
         resolve(() => {
           if (isHeld) this.#giveBack(owner, work);
           isHeld = false;
         });
       };
-      signal.addEventListener("abort", leave, { once: true });
+      signal?.addEventListener("abort", leave, { once: true });
       work.waiting.add(enter);
       this.#startNext();
     });
   }
 
   /** Runs the work as soon as the owner has a place. Rejects with the error of the work, or the signal's reason. */
-  async run<T>(owner: string, work: () => Promise<T>, signal = NEVER): Promise<T> {
+  async run<T>(owner: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const leave = await this.take(owner, signal);
     try {
       return await work();

@@ -3,10 +3,11 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import type { DataLayout } from "../../../schemas/data-layout.ts";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
 import { mailOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { OrderedMessage } from "../bus/ordered-pulls.ts";
-import { readInOrder } from "../bus/read-in-order.ts";
+import type { OrderedMessage } from "../bus/reads/ordered-pulls.ts";
+import { readInOrder } from "../bus/reads/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
@@ -69,7 +70,7 @@ interface Left {
 
 /** Delivers the shard's mail and its due reminders until the shard closes. */
 export function readDeliveries(parts: ReaderParts, shard: Shard): void {
-  void readMail(parts, shard);
+  void new MailReader(parts, shard).read();
   void readReminders(parts, shard);
 }
 
@@ -79,11 +80,7 @@ export function readDeliveries(parts: ReaderParts, shard: Shard): void {
  * fails, or an app that does not handle its mail, delays no other key: past their shares (`MailInFlight`), the reader
  * skips the key's mail and reads it separately.
  */
-export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
-  await new MailReader(parts, shard).read();
-}
-
-class MailReader {
+export class MailReader {
   readonly #parts: ReaderParts;
   readonly #shard: Shard;
   readonly #signal: AbortSignal;
@@ -307,12 +304,10 @@ class Room {
  * shows its text.
  */
 function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"> {
-  try {
-    const { message, input, tries } = Mail.parse(JSON.parse(text));
-    return { message, input, tries };
-  } catch {
-    return { message: "(unreadable)", input: text, tries: 0 };
-  }
+  const mail = Mail.safeParse(parseJson(text)).data;
+  if (!mail) return { message: "(unreadable)", input: text, tries: 0 };
+  const { message, input, tries } = mail;
+  return { message, input, tries };
 }
 
 /** Returns how many bytes of one shard's mail one request may bring. */

@@ -2,9 +2,9 @@
  * Limits the stored bytes that are on their way to one connection. The server closes a connection to which it has
  * more than 64 MB to send (`max_pending`). The lease of a host is renewed on the same connection.
  */
-import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
-import { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { Semaphore } from "../lib/semaphore.ts";
+import { SHARD_STARTS_MAX } from "../../../../schemas/limits.ts";
+import { FairSemaphore } from "../../lib/fair-semaphore.ts";
+import { Semaphore } from "../../lib/semaphore.ts";
 
 /** An answer of `readDirect` has up to 1.5 MB, so the logs of agents take 12 MB at most. */
 const LOGS_AT_ONCE = 8;
