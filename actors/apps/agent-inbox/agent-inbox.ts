@@ -224,7 +224,9 @@ function refuseIfFull({ state }: InboxDraft, bytes: number): void {
   const { waiting, first, inlineBytes } = state;
   const isFull = hasNumber(waiting, first) && inlineBytes + bytes > EVENT_ROWS_BYTES_MAX;
   if (!isFull && countOf(waiting) < EVENTS_WAITING_MAX) return;
-  const many = isFull ? `events of ${EVENT_ROWS_BYTES_MAX / 1e6} MB` : `${EVENTS_WAITING_MAX} events`;
+  const many = isFull
+    ? `events of ${EVENT_ROWS_BYTES_MAX / 1e6} MB`
+    : `${EVENTS_WAITING_MAX} events`;
   throw new ActorError("queue_full", `Cannot take event: ${many} wait for this agent`, {
     retryAfterS: EVENTS_WAITING_RETRY_S,
   });
