@@ -22,8 +22,11 @@ const LARGE_MESSAGES_AT_ONCE = 4;
 export class ReadLimits {
   /** Limits how many readers of shards start at the same time. */
   readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
-  /** Limits how many logs of agents are taken over, or lose messages, at the same time. */
-  readonly logs = new Semaphore(LOGS_AT_ONCE);
+  /**
+   * Limits how many logs of agents are taken over, or lose messages, at the same time. Accounts, which the first two
+   * tokens of a log's subject identify, take turns: thousands of agents of one account may open at once.
+   */
+  readonly logs = new FairSemaphore({ places: LOGS_AT_ONCE });
   /**
    * Limits how many messages of blobs are read at the same time. Owners, which the first two tokens of a blob's name
    * identify, take turns: an account may read many large packs.
