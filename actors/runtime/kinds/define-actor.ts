@@ -9,6 +9,7 @@ import type {
   MessageSchema,
   Messages,
 } from "../../../schemas/contract.ts";
+import type { Steady } from "../lib/steady-clock.ts";
 
 /**
  * The result of a handler. The runtime stores the whole result in one commit, and only then sends the reply and
@@ -60,6 +61,11 @@ export interface HandlerContext<R = never> {
   now: number;
   /** Id of the clock of `now`. */
   clock?: string | undefined;
+  /**
+   * Compares `now` with a clock of the host process that is never set. The difference between two values of `aheadMs`
+   * with the same `id` is how far the time of day was set between them. Absent in tests of handlers.
+   */
+  steady?: (() => Steady) | undefined;
   /** 32 hex characters, random. */
   newId(): string;
   /** Returns the request that caused the message, for work that is sent later (`Envelope.trace`). */
