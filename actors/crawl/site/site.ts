@@ -67,6 +67,7 @@ export const siteActor = defineActor(site, {
   state: SiteState,
   rows: SiteRow,
   initial: { pace: IDLE_PACE, robots: {}, newcomers: [], waiting: 0 },
+  mayComeEarly: ["look"],
 
   handlers: {
     consult(state, { scheme, intent, account }, context) {
@@ -89,10 +90,10 @@ export const siteActor = defineActor(site, {
     begin(state, { turn: id, nth, urls, intent, by }, context) {
       const turn = entryOf(id, nth);
       const draft = new SiteDraft(state, context);
-      draft.pace = held;
       const granted = draft.pace.turns[turn];
       const held = hold(draft.pace, turn, by);
       if (granted === undefined || held === undefined) return { state, reply: GONE };
+      draft.pace = held;
       let verdicts: PageVerdict[] | undefined;
       // A turn of the site itself is for a robots.txt request: for its own file, or for the target of a redirect.
       const own = granted.account === "";
@@ -172,9 +173,9 @@ export const siteActor = defineActor(site, {
       const entries = nth === undefined ? all : all.filter((entry) => entry === entryOf(turn, nth));
       // A task may run twice, and a worker may report after its turn has expired.
       if (entries.length === 0) return { state };
-      const starts = entries.flatMap((entry) => turns[entry]?.startedAt ?? []);
       const draft = new SiteDraft(state, context);
       const { turns } = draft.pace;
+      const starts = entries.flatMap((entry) => turns[entry]?.startedAt ?? []);
       const startedAt = starts.length > 0 ? Math.max(...starts) : undefined;
       draft.pace = finishAll(draft.pace, entries, { ...draft.moment, end: lost ? lose : finish });
       if (lost) loseFetch(draft, turn);
@@ -230,8 +231,8 @@ function advance(draft: SiteDraft) {
   grantTurns(draft);
   const remind = lookAhead(draft);
   if (remind !== undefined) draft.remind("look", remind);
-  // Notifies subscribers that a robots.txt is known now. The message does not contain the file.
   if (draft.hasNewState || isRemembered(draft.state)) draft.recordClock();
+  // Notifies subscribers that a robots.txt is known now. The message does not contain the file.
   return { ...draft.transition(), ...(draft.hasLearned && { live: {} }) };
 }
 

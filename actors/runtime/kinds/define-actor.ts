@@ -111,6 +111,11 @@ export interface ActorDefinition<
    * zero.
    */
   durable: boolean;
+  /**
+   * Reminders that end a pause or a timeout, and do not wait for a date. If the time of day was set back, the bus would
+   * fire them late by that time. So the host delivers them early, and their handlers must accept that.
+   */
+  mayComeEarly?: readonly Reminders<M>[];
   handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
 }
 
@@ -121,6 +126,7 @@ export interface AnyActorDefinition {
   initial: unknown;
   rows?: z.ZodType;
   durable: boolean;
+  mayComeEarly?: readonly string[];
   // biome-ignore lint/suspicious/noExplicitAny: the one place where handlers of different kinds meet.
   handlers: Record<string, (state: any, input: any, context: any) => any>;
 }
@@ -136,6 +142,7 @@ export function defineActor<M extends Messages, S, R = never, L extends LiveSche
     initial: NoInfer<S>;
     rows?: z.ZodType<R>;
     durable?: boolean;
+    mayComeEarly?: readonly Reminders<M>[];
     handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
   },
 ): ActorDefinition<M, S, R, L> {
