@@ -227,6 +227,23 @@ describe("agent-inbox", () => {
       expect(failed.deliveries.map(({ number }) => number)).to.deep.equal([1]);
     });
 
+    it("delivered() that failed is tried again after its pause, although the clock was set back by hours", () => {
+      inbox.receive("a");
+      for (const pause of DELIVERY_PAUSES_MS.slice(0, 2)) {
+        inbox.answer(500);
+        inbox.setClock(-3 * 3_600_000);
+        const start = inbox.now;
+        inbox.untilNextTry();
+        expect(inbox.now - start).to.equal(pause);
+      }
+      // The attempt gets no answer.
+      inbox.deliveries();
+      inbox.setClock(-3 * 3_600_000);
+      const start = inbox.now;
+      inbox.untilNextTry();
+      expect(inbox.now - start).to.equal(DELIVERY_ANSWER_MS_MAX + (DELIVERY_PAUSES_MS[2] ?? 0));
+    });
+
     it("delivered() takes any answer that is not 2xx for a failure, and keeps its status", () => {
       for (const [index, status] of [199, 300, 404, 500].entries()) {
         inbox.receive(String(index));

@@ -61,6 +61,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     inlineBytes: 0,
     ids: [],
   },
+  mayComeEarly: ["resume"],
 
   handlers: {
     receive(state, event, context) {

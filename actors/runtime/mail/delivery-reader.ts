@@ -11,6 +11,7 @@ import { readInOrder } from "../bus/reads/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
+import { reminderAt } from "../shards/reminders.ts";
 import type { Shard } from "../shards/shard.ts";
 import { MAIL_IN_FLIGHT_MAX, MailInFlight, type Receiver } from "./mail-in-flight.ts";
 
@@ -46,7 +47,6 @@ const Mail = z.object({
 });
 /** A name that no kind has. Mail to an unreadable address is delivered to this name, and so becomes a dead letter. */
 const NOBODY = "(nobody)";
-const Fired = z.object({ at: z.number() });
 
 export interface ReaderParts {
   bus: Bus;
@@ -257,7 +257,7 @@ async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
   await readForever(parts, shard, stream, shard.subjects.firedOf(shard.number), (fired) => {
     // Another tool may have left a marker; our own removals leave none.
     if (fired.headers?.has("KV-Operation")) return undefined;
-    const { kind, key, message } = shard.subjects.readFired(fired.subject);
+    const { kind, key, message } = shard.subjects.readReminder(fired.subject);
     const done = () => {
       waiting -= 1;
       room.free();
@@ -266,9 +266,9 @@ async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
         logger.debug({ err: error, shard: shard.number }, "fired reminder not removed");
       });
     };
-    const { at } = Fired.parse(fired.json());
+    const dueAt = reminderAt(fired.string());
     waiting += 1;
-    parts.deliver(shard, { kind, key }, { message, input: {}, dueAt: at, tries: 0, done });
+    parts.deliver(shard, { kind, key }, { message, input: {}, dueAt, tries: 0, done });
     return waiting < REMINDERS_IN_FLIGHT_MAX ? undefined : room.wait();
   });
 }
