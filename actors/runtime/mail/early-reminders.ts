@@ -8,7 +8,7 @@ import type { Logger } from "pino";
 import { CHECKPOINT_MS, READER_RETRY_MS } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
-import { readInOrder } from "../bus/read-in-order.ts";
+import { readInOrder } from "../bus/reads/read-in-order.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { readSteady } from "../lib/steady-clock.ts";
