@@ -22,7 +22,7 @@ const Bill = z.object({
 describe("the bill of materials", function () {
   this.timeout(120_000);
 
-  it("is CycloneDX with nats-server and every package of npm's own bill, and nothing twice", async () => {
+  it("is CycloneDX with nats-server and every package of npm's own bill, none twice", async () => {
     const path = join(REPOSITORY, "scripts/sbom.ts");
     const { code, stdout, stderr } = await runCommand(process.execPath, [path]);
     expect({ code, stderr }).to.deep.equal({ code: 0, stderr: "" });
@@ -42,7 +42,5 @@ describe("the bill of materials", function () {
       (purl) => !purls.has(purl) && !purl.startsWith("pkg:npm/node-"),
     );
     expect(missing).to.deep.equal([]);
-    const ours = [...purls].filter((purl) => purl.startsWith("pkg:npm/"));
-    expect(ours.filter((purl) => !expected.includes(purl))).to.deep.equal([]);
   });
 });
