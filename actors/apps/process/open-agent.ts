@@ -18,7 +18,7 @@ import { InputGate } from "./input-gate.ts";
 import { methodOf } from "./methods.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { OutputGate } from "./output-gate.ts";
-import { createOwnTables } from "./own-tables.ts";
+import { createOwnTables, emptyDatabase } from "./own-tables.ts";
 import { PageLog, restoreImage } from "./page-log.ts";
 import { Queue } from "./queue.ts";
 import { Replies } from "./replies.ts";
@@ -262,28 +262,7 @@ export class OpenAgent implements AgentCore {
    */
   destroy(): void {
     this.sockets.closeAll(CLOSED_BY_SERVER, "The agent was destroyed");
-    const { database } = this;
-    const named =
-      "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
-    const kept = "name NOT IN ('_trunkline_answered', '_trunkline_values')";
-    database.ownScript("PRAGMA foreign_keys = OFF");
-    for (;;) {
-      // Virtual tables come before other tables, because dropping a virtual table also drops the tables it consists
-      // of.
-      const [row] = database.own(
-        `${named} AND type IN ('view', 'trigger', 'table') AND ${kept}
-        ORDER BY type = 'view' DESC, type = 'trigger' DESC, sql LIKE 'CREATE VIRTUAL%' DESC LIMIT 1`,
-      );
-      if (row === undefined) break;
-      database.ownScript(`DROP ${String(row.type)} "${String(row.name).replaceAll('"', '""')}"`);
-    }
-    database.ownScript(
-      "DELETE FROM _trunkline_values WHERE key <> 'alarm'; PRAGMA foreign_keys = ON",
-    );
-    createOwnTables(database);
-    // Removed rows leave free pages, which would be part of every image.
-    if (!database.isInTransaction) database.ownScript("VACUUM");
-    database.forget();
+    emptyDatabase(this.database);
     this.gate.destroyed();
     this.due.close();
     this.state = new AgentState(this);
