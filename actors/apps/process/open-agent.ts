@@ -367,13 +367,15 @@ export class OpenAgent implements AgentCore {
 
   /**
    * Reports to the host whether the agent is idle. During a turn this is not needed, because the host knows of the
-   * turn. At the end of a turn, remaining work is reported before the answer.
+   * turn. At the end of a turn, remaining work is reported before the answer. The end of work counts when the record
+   * with its last changes is stored, because the host drops later records of an idle agent that it closes.
    */
   noteIdle(): void {
     if (this.#isClosed || this.#turns > 0) return;
     const isIdle = this.#background === 0 && !this.due.isNear;
     if (isIdle === this.#isIdle) return;
     this.#isIdle = isIdle;
-    this.link.send({ type: "idle", agent: this.number, isIdle });
+    const after = isIdle ? this.gate.after() : 0;
+    this.link.send({ type: "idle", agent: this.number, after, isIdle });
   }
 }

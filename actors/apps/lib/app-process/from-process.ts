@@ -155,7 +155,7 @@ const Said = z.discriminatedUnion("type", [
     level: z.enum(["debug", "info", "warn", "error"]),
     text: z.string(),
   }),
-  z.object({ type: z.literal("idle"), agent: Count, isIdle: z.boolean() }),
+  z.object({ type: z.literal("idle"), agent: Count, after: Count, isIdle: z.boolean() }),
   z.object({ type: z.literal("pong"), number: Count }),
 ]);
 
