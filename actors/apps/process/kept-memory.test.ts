@@ -22,10 +22,7 @@ describe("the memory of an app's process", function () {
   });
   after(() => rm(folder, { recursive: true }));
 
-  const open = (
-    number: number,
-    log: { image?: Uint8Array; records?: Uint8Array[] } = {},
-  ) =>
+  const open = (number: number, log: { image?: Uint8Array; records?: Uint8Array[] } = {}) =>
     new OpenAgent({
       number,
       address: { accountId: "a".repeat(32), app: "app", className: "Plain", name: `${number}` },
@@ -55,5 +52,28 @@ describe("the memory of an app's process", function () {
       collectGarbage();
       return closed.filter((agent) => agent.deref() !== undefined).length <= 1;
     });
+  });
+
+  it("does not keep the image and the records that an open agent was opened from", async () => {
+    const first = open(100);
+    first.database.run("CREATE TABLE entries (what TEXT)");
+    const record = first.database.take() ?? new Uint8Array();
+    const image = first.database.log.takeImage();
+    first.close();
+    const given = [new Uint8Array(image), new Uint8Array(record)].map(
+      (bytes) => new WeakRef(bytes),
+    );
+    const agents = [
+      open(101, { image: given[0]?.deref() as Uint8Array }),
+      open(102, { records: [given[1]?.deref() as Uint8Array] }),
+    ];
+    await until("the bytes are collected", () => {
+      collectGarbage();
+      return given.every((bytes) => bytes.deref() === undefined);
+    });
+    for (const agent of agents) {
+      expect(agent.database.run("SELECT what FROM entries").rows).to.deep.equal([]);
+      agent.close();
+    }
   });
 });

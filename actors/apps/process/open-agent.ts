@@ -68,7 +68,8 @@ export class OpenAgent implements AgentCore {
   due: DueWork;
   /** App code runs only when the agent has an instance: see ready(). */
   declare instance: AnyAgent;
-  readonly #options: OpenOptions;
+  readonly #agentClass: AgentClass;
+  readonly #env: object;
   #starting: Promise<void> | undefined;
   #isStarted = false;
   /** Critical sections that the constructor and `onStart` began. The agent has started when they have ended. */
@@ -87,7 +88,9 @@ export class OpenAgent implements AgentCore {
 
   constructor(options: OpenOptions) {
     const { number, address, agentClass, image, records, link } = options;
-    this.#options = options;
+    // The options are not kept: the image and the records may have many megabytes.
+    this.#agentClass = agentClass;
+    this.#env = options.env;
     this.number = number;
     this.address = address;
     this.limits = options.limits;
@@ -302,8 +305,8 @@ export class OpenAgent implements AgentCore {
   }
 
   #construct(): AnyAgent {
-    const { agentClass, env } = this.#options;
-    return this.runAs({}, () => new agentClass(agentContext(this), env as never));
+    const [agentClass, env] = [this.#agentClass, this.#env as never];
+    return this.runAs({}, () => new agentClass(agentContext(this), env));
   }
 
   async #start(props: unknown): Promise<void> {
