@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/limits.ts";
+import { REMINDER_AT_MAX } from "../../../schemas/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";
 
@@ -203,11 +204,20 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(host.logs.get(key)?.wakeAt).to.satisfy(Number.isInteger);
     });
 
+    it("the last date that a reminder can have sets an alarm", async () => {
+      const key = fresh();
+      await host.invoke(key, "plan", new Date(REMINDER_AT_MAX), "tick", 1);
+      expect(host.logs.get(key)?.wakeAt).to.equal(REMINDER_AT_MAX);
+    });
+
     const bad: [unknown, RegExp][] = [
       ["61 * * * *", /no cron expression/],
       ["0 0 31 2 *", /never due/],
       [-1, /the delay is -1/],
       [new Date(Number.NaN), /the date is invalid/],
+      [new Date(REMINDER_AT_MAX + 1), /date is 9999-12-31T00:00:00.001Z, expected one up to 9999/],
+      [new Date(8.64e15), /date is \+275760-09-13T00:00:00.000Z, expected one up to 9999-12-31T/],
+      ["0 0 12 31 12 * 9999", /never due/],
       [undefined, /expected seconds, a Date or a cron/],
     ];
     for (const [when, message] of bad) {
