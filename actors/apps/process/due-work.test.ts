@@ -37,6 +37,13 @@ export class Worker extends Agent<any> {
   hook(secret = "s") { return this.webhook("https://receiver.example/in", { a: 1 }, { secret }); }
   async alive() { const release = await this.keepAlive(); void this.held.promise.then(() => { this.note("released"); release(); }); }
 }
+export class Early extends Agent<any> {
+  prepared = Promise.withResolvers();
+  closed = Promise.withResolvers();
+  constructor(context, env) { super(context, env); context.waitUntil(this.prepared.promise); }
+  onClose() { return this.closed.promise; }
+  end(name) { this[name].resolve(); }
+}
 `;
 
 describe("an app's process: schedules, queue and submissions", function () {
@@ -454,5 +461,17 @@ describe("an app's process: schedules, queue and submissions", function () {
     await host.invoke(key, "letGo");
     await until("it is released", () => host.idle.get(key));
     expect(await done(key)).to.deep.equal(["released"]);
+  });
+
+  it("work that begins outside of turns keeps the agent: in a constructor, and for a lost socket", async () => {
+    const key = "Early/one";
+    await host.connect(key, { id: "c", number: 1, gateway: "g" });
+    expect(host.idle.get(key)).to.equal(false);
+    await host.invoke(key, "end", "prepared");
+    await until("the constructor's work has ended", () => host.idle.get(key));
+    host.gone(key, "g", [1]);
+    await until("the agent is at work", () => host.idle.get(key) === false);
+    await host.invoke(key, "end", "closed");
+    await until("the socket is handled", () => host.idle.get(key));
   });
 });

@@ -82,7 +82,8 @@ export class OpenAgent implements AgentCore {
   #turns = 0;
   #endedTurns = 0;
   #background = 0;
-  #isIdle = false;
+  /** The last report to the host, which takes a new agent for idle. */
+  #isIdle = true;
   #isClosed = false;
   readonly #openedAt = Date.now();
 
@@ -228,6 +229,7 @@ export class OpenAgent implements AgentCore {
   /** Runs work outside of turns. The agent stays in memory until the work ends. */
   background(work: () => unknown): void {
     this.#background += 1;
+    this.noteIdle();
     void this.#inBackground(work);
   }
 
