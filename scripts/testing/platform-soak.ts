@@ -101,11 +101,18 @@ export async function soakPlatform(minutes: number, report = console.log): Promi
     const third = await start("browser", { TRUNKLINE_ROLES: "browser" });
     const pids = { gateway: first.pid, actors: second.pid, browser: third.pid };
     await using work = await SoakWork.start(await first.credentials());
-    return await watch({ minutes, nats, time, pids, folder, work, report });
+    const found = await watch({ minutes, nats, time, pids, folder, work, report });
+    // The causes of failed requests are in the logs, which are removed with the folder.
+    const logs = found.problems.length === 0 ? [] : [first, second, third];
+    for (const line of logs.flatMap(({ lines }) => lines.filter(isError))) report(line);
+    return found;
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
+
+/** True for a line of a log with the level `error` or higher. */
+const isError = (line: string) => /"level":[56]0/.test(line);
 
 interface Watched {
   minutes: number;
