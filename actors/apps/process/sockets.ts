@@ -60,6 +60,7 @@ export class Sockets {
       const done = new TakenFrames(String(row.done));
       this.#entries.set(keyOf(kept), { connection: new AgentConnection(this, kept), done });
     }
+    this.#probeGateways();
   }
 
   get agentName(): string {
@@ -125,6 +126,7 @@ export class Sockets {
     // The gateway may repeat this message.
     if (this.#entries.has(keyOf(socket))) return;
     if (this.#entries.size >= AGENT_CONNECTIONS_MAX) {
+      this.#probeGateways();
       throw new AgentRefusal(
         "limit_reached",
         `Cannot connect: the agent has ${AGENT_CONNECTIONS_MAX} sockets`,
@@ -187,6 +189,16 @@ export class Sockets {
   ): Promise<void> {
     const connection = this.#takeOut(socket);
     if (connection !== undefined) await this.#closed(connection, code, reason, wasClean);
+  }
+
+  /**
+   * Sends each gateway an action for no socket. If the gateway was killed, the host reports its sockets as gone. Without
+   * this, an agent that sends nothing would keep them for ever.
+   */
+  #probeGateways(): void {
+    for (const gateway of new Set(this.list().map(({ kept }) => kept.gateway))) {
+      this.#agent.gate.act({ gateway, to: [], frame: "" });
+    }
   }
 
   #takeOut(socket: Pick<ProcessConnection, "gateway" | "number">): AgentConnection | undefined {

@@ -69,6 +69,7 @@ export const crawlJobActor = defineActor(crawlJob, {
   state: CrawlJobState,
   rows: CrawlJobRow,
   initial: INITIAL,
+  mayComeEarly: ["askAgain"],
 
   handlers: {
     start(state, { account, plan, request, bytesMax }, context) {
