@@ -3,6 +3,7 @@ import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
+import { callsOf } from "../actors/runtime/calls/call-places.ts";
 import { isCallerStillAllowed } from "./account/is-caller-still-allowed.ts";
 import { authenticate } from "./account/middleware/authenticate.ts";
 import { checkAccount } from "./account/middleware/check-account.ts";
@@ -58,6 +59,7 @@ export function routeRouter(
     return [
       takeRoute(route),
       authenticated,
+      countCalls,
       limitRequests(actors, requestsPerWindow, route),
       checkAccount,
       ...(route.isOfAdministrators ? [checkAdministrator(actors)] : []),
@@ -81,6 +83,12 @@ function takeRoute(route: Route): RequestHandler {
     next();
   };
 }
+
+/** Counts the calls of the request for the caller's account. The code of an app calls for the visitors of the app. */
+const countCalls: RequestHandler = (_request, response, next) => {
+  const { accountId, app } = callerOf(response);
+  callsOf({ accountId, isVisitor: app !== undefined }, next);
+};
 
 function handle(route: Route): RequestHandler {
   return async (request, response) => {

@@ -3,6 +3,7 @@
  * git shows to the user.
  */
 import express, { type ErrorRequestHandler, type Response, type Router } from "express";
+import { callsOf } from "../../../actors/runtime/calls/call-places.ts";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { countWork, timeWork } from "../../../schemas/meter.ts";
 import { checkComplete } from "../../../schemas/repositories/check-complete.ts";
@@ -55,6 +56,10 @@ interface RouterOptions {
 export function gitRouter(parts: GitParts, { now, tokens, ...large }: RouterOptions): Router {
   const router = express.Router({ caseSensitive: true });
   const access = new GitAccess({ ...parts, now, tokens });
+  // Nobody has checked the client's token yet, so its calls leave room for the members of the account.
+  router.use("/:account", ({ params: { account } }, _response, next) =>
+    callsOf({ accountId: account, isVisitor: true }, next),
+  );
   const routed = { ...parts, access, capabilities: new FetchCapabilities(parts.cache.files) };
   for (const { method, path, handle } of ENDPOINTS) {
     const answer = handle(routed);
