@@ -7,11 +7,15 @@ import { returnMemory } from "./return-memory.ts";
 
 const MODULE = JSON.stringify(join(import.meta.dirname, "return-memory.ts"));
 
-/** A program that a signal kills right after it has returned memory. */
+/**
+ * A program that another process kills right after it has returned memory. Before `process.kill` of its own process,
+ * Node would store what it compiled.
+ */
 const KILLED = `
+  import { spawnSync } from "node:child_process";
   import { returnMemory } from ${MODULE};
   returnMemory();
-  process.kill(process.pid, "SIGKILL");
+  spawnSync("kill", ["-KILL", String(process.pid)]);
 `;
 
 /** A program with a young generation of 16 MB, as the start leaves it. Prints its size before and after. */
