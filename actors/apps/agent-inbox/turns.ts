@@ -120,7 +120,8 @@ function waitOn(draft: InboxDraft, turn: Turn, at: number): void {
   const { number, attempt, sentAt } = turn;
   const dueAt = draft.now + (sentAt === undefined ? pauseBefore(attempt) : DELIVERY_ANSWER_MS_MAX);
   if (at > dueAt) {
-    const again = sentAt === undefined ? { number, attempt, dueAt } : { ...turn, sentAt: draft.now };
+    const again =
+      sentAt === undefined ? { number, attempt, dueAt } : { ...turn, sentAt: draft.now };
     draft.change({ turn: again });
   }
   draft.remind("resume", Math.min(at, dueAt));
