@@ -27,6 +27,7 @@ import { serveAppRest } from "./apps/app-rest.ts";
 import { answerAppTokens } from "./apps/app-tokens.ts";
 import { AgentSockets } from "./apps/sockets/agent-sockets.ts";
 import { clientAddress } from "./http/client-address.ts";
+import { hasBody } from "./http/has-body.ts";
 import { listen } from "./http/listen.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
 import { type SocketRoute, type SocketRouter, socketRouter } from "./http/socket-router.ts";
@@ -246,7 +247,9 @@ function httpServer(app: RequestListener, timeouts: GatewayContext["timeouts"]):
     app,
   );
   server.on("request", (request, response) => {
-    if (!request.url?.startsWith("/git/")) endWhenLate(request, response, requestMs);
+    // `headersTimeout` limits a request without a body, so it needs no timer.
+    const isTimed = hasBody(request) && !request.url?.startsWith("/git/");
+    if (isTimed) endWhenLate(request, response, requestMs);
   });
   return server;
 }
@@ -254,7 +257,10 @@ function httpServer(app: RequestListener, timeouts: GatewayContext["timeouts"]):
 /** Closes the connection if the whole request has not arrived after `withinMs`. */
 function endWhenLate(request: IncomingMessage, response: ServerResponse, withinMs: number): void {
   const { socket } = request;
-  const late = setTimeout(() => socket.destroy(), withinMs);
+  const late = setTimeout(() => {
+    // `end` comes only when somebody has read the request. Its answer may take longer than the request.
+    if (!request.complete) socket.destroy();
+  }, withinMs);
   const end = () => {
     if (request.complete || socket.destroyed) clearTimeout(late);
   };

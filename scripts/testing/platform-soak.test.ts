@@ -26,7 +26,7 @@ describe("growthOf()", () => {
   for (const [what, change] of [
     [
       "memory of gateway",
-      (_: Sample, at: number) => ({ memory: { gateway: (200 + 10 * at) * MB } }),
+      (_: Sample, at: number) => ({ memory: { gateway: (200 + 20 * at) * MB } }),
     ],
     [
       "descriptors of gateway",

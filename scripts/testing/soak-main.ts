@@ -12,7 +12,7 @@ where it is installed, otherwise by another Date in the processes.
   --minutes N   how long the load runs; 60 by default
 
 Afterwards it checks that nothing acknowledged is lost, that no work is left, that no memory, descriptors, files, child
-processes or bounded streams grew, and that crawls are removed when their time is over. The exit status is 1 if not.
+processes or bounded streams grew, and that a crawl is refused when its time is over. The exit status is 1 if not.
 `;
 
 const options = {

@@ -5,11 +5,7 @@ import type {
   ProcessConnection,
   ProcessRequest,
 } from "../../../schemas/apps/app-process.ts";
-import {
-  AGENT_CONNECTIONS_MAX,
-  CONNECTION_TAG_CHARS_MAX,
-  CONNECTION_TAGS_MAX,
-} from "../../../schemas/apps/limits.ts";
+import { AGENT_CONNECTIONS_MAX } from "../../../schemas/apps/limits.ts";
 import { kebabOf } from "../../../schemas/kebab.ts";
 import { callableMetadata, StreamingResponse } from "../package/callable.ts";
 import { AgentConnection, type KeptConnection, toFrame } from "../package/connection.ts";
@@ -26,6 +22,7 @@ import {
 } from "../package/frames.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import type { AgentCore } from "./agent-core.ts";
+import { checkedTags } from "./connection-tags.ts";
 import { toRequest } from "./exchange.ts";
 import { methodOf } from "./methods.ts";
 import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
@@ -390,21 +387,3 @@ const keyOf = ({ gateway, number }: { gateway: string; number: number }) => `${n
 
 const messageOf = (error: unknown) =>
   error instanceof Error ? error.message : "Unknown error occurred";
-
-function checkedTags(tags: unknown): string[] {
-  if (!Array.isArray(tags))
-    throw new TypeError("Cannot connect: getConnectionTags() gave no array");
-  if (tags.length > CONNECTION_TAGS_MAX) {
-    throw new RangeError(
-      `Cannot connect: ${tags.length} tags, expected at most ${CONNECTION_TAGS_MAX}`,
-    );
-  }
-  for (const tag of tags) {
-    if (typeof tag !== "string" || tag === "" || tag.length > CONNECTION_TAG_CHARS_MAX) {
-      throw new RangeError(
-        `Cannot connect: a tag is a text of 1 to ${CONNECTION_TAG_CHARS_MAX} characters`,
-      );
-    }
-  }
-  return tags as string[];
-}

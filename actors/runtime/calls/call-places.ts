@@ -20,7 +20,7 @@ export const ACCOUNT_CALLS_MAX = 0.75 * CLIENT_CALLS_MAX;
  */
 export const VISITORS_CALLS_MAX = 0.75 * ACCOUNT_CALLS_MAX;
 
-/** Whose calls they are. */
+/** The account that calls are counted for. */
 export interface CallOwner {
   accountId: string;
   /** True for calls whose number strangers can choose: those of visitors of apps and of unchecked git clients. */

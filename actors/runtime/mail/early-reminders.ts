@@ -9,7 +9,6 @@ import { CHECKPOINT_MS, READER_RETRY_MS } from "../../../schemas/limits.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import { readInOrder } from "../bus/reads/read-in-order.ts";
-import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { readSteady } from "../lib/steady-clock.ts";
 import type { Delivery } from "../shards/incoming.ts";
@@ -27,13 +26,19 @@ const EARLY_AT_ONCE = 100;
 const EARLY_MS_MAX = 10_000;
 const PREFETCH = 256;
 
+/** What is needed of an ActorDefinition. */
+interface EarlyKind {
+  contract: { kind: string };
+  mayComeEarly?: readonly string[] | undefined;
+}
+
 interface EarlyParts {
   bus: Bus;
   clock: Clock;
   logger: Logger;
   /** The state buckets. */
   stores: readonly { subjects: StateSubjects }[];
-  definitions: readonly AnyActorDefinition[];
+  definitions: readonly EarlyKind[];
   /** The shards of this host. */
   shards: ReadonlyMap<number, Shard>;
   deliver(shard: Shard, address: { kind: string; key: string }, delivery: Delivery): void;
@@ -64,7 +69,7 @@ export async function watchTimeOfDay(parts: EarlyParts, signal: AbortSignal): Pr
 async function deliverEarly(
   parts: EarlyParts,
   subjects: StateSubjects,
-  { contract: { kind }, mayComeEarly = [] }: AnyActorDefinition,
+  { contract: { kind }, mayComeEarly = [] }: EarlyKind,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, logger } = parts;
