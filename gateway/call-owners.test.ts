@@ -67,11 +67,18 @@ describe("calls of a request", function () {
       const url = `http://${server.address}:${server.port}`;
       await fetch(`${url}/apps/${ACCOUNT}/shop/`);
       const headers = { Authorization: `Bearer art_v1_${"0".repeat(40)}` };
-      await fetch(`${url}/git/${ACCOUNT}/space/r/info/refs?service=git-upload-pack`, { headers });
+      // Different spellings of an account are no different accounts, each with a share.
+      for (const account of [ACCOUNT, ACCOUNT.replace("a", "%61"), ACCOUNT.replace("aa", "a%61")]) {
+        const path = `/git/${account}/space/r/info/refs?service=git-upload-pack`;
+        await fetch(url + path, { headers });
+      }
       const owner = { accountId: ACCOUNT, isVisitor: true };
+      const escaped = { accountId: "", isVisitor: true };
       expect(seen).to.deep.equal([
         { kind: "app", owner },
         { kind: "namespace", owner },
+        { kind: "namespace", owner: escaped },
+        { kind: "namespace", owner: escaped },
       ]);
     } finally {
       await server.close();

@@ -26,6 +26,8 @@ import { advertiseFetch, uploadPack, versionOf } from "./upload-pack.ts";
 
 /** The path of a repository. Its name may end with `.git` or not, because other Git services accept both. */
 const REPOSITORY = "/:account/:namespace/:name";
+/** The account of a path. A path that writes it with escapes, which no client does, counts for no account. */
+const ACCOUNT = /^\/([0-9a-f]{32})\//;
 
 interface RouterParts extends GitParts {
   access: GitAccess;
@@ -57,8 +59,8 @@ export function gitRouter(parts: GitParts, { now, tokens, ...large }: RouterOpti
   const router = express.Router({ caseSensitive: true });
   const access = new GitAccess({ ...parts, now, tokens });
   // Nobody has checked the client's token yet, so its calls leave room for the members of the account.
-  router.use("/:account", ({ params: { account } }, _response, next) =>
-    callsOf({ accountId: account, isVisitor: true }, next),
+  router.use(({ path }, _response, next) =>
+    callsOf({ accountId: ACCOUNT.exec(path)?.[1] ?? "", isVisitor: true }, next),
   );
   const routed = { ...parts, access, capabilities: new FetchCapabilities(parts.cache.files) };
   for (const { method, path, handle } of ENDPOINTS) {
