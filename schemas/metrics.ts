@@ -200,7 +200,7 @@ export const METRICS = {
   stream_bytes: { type: "gauge", help: "Bytes that a stream stores", labels: ["stream"] },
   stream_bytes_max: {
     type: "gauge",
-    help: "Bytes at which a stream is full; left out where it has no bound of its own",
+    help: "Bytes at which a stream refuses writes; left out where it has no such bound, or drops its oldest",
     labels: ["stream"],
   },
   tasks_waiting: { type: "gauge", help: "Tasks that no worker has taken", labels: OF_LANE },

@@ -226,6 +226,17 @@ describe("operation of an installation by REST", function () {
     expect(storage.disk_free_bytes).to.be.above(0);
     const names = storage.streams.map(({ name }: { name: string }) => name);
     expect(names).to.include.members([STREAMS.mail, STREAMS.traces]);
+    const limits = (of: string) => {
+      const { bytes_max: max, refuses_when_full: refuses } = storage.streams.find(
+        ({ name }: { name: string }) => name === of,
+      );
+      return [max !== null, refuses];
+    };
+    expect([STREAMS.packs, STREAMS.traces, STREAMS.dead].map(limits)).to.deep.equal([
+      [true, true],
+      [true, false],
+      [false, false],
+    ]);
   });
 
   it("lists dead letters with the request that made them, sends one again, and drops one", async () => {

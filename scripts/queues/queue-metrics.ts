@@ -45,9 +45,7 @@ export function exposeQueues({
   expose("dead_letters", ({ deadLetters }) => deadLetters);
   exposeStreams("stream_copies_behind", ({ behind }) => behind);
   exposeStreams("stream_bytes", ({ info }) => info?.state.bytes);
-  exposeStreams("stream_bytes_max", ({ info }) =>
-    info !== undefined && info.config.max_bytes > 0 ? info.config.max_bytes : undefined,
-  );
+  exposeStreams("stream_bytes_max", ({ refusesAtBytes }) => refusesAtBytes);
   exposeLanes("tasks_waiting", ({ waiting }) => waiting);
   exposeLanes("tasks_running", ({ running }) => running);
   if (readsTasks) {

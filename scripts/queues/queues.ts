@@ -3,7 +3,7 @@
  * behind.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
+import { DiscardPolicy, JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import { type Bus, NO_MESSAGE_FOUND } from "../../actors/runtime/bus/bus.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { allMail, laneOf, type MailSubjects, splitNames } from "../../schemas/split-streams.ts";
@@ -30,6 +30,11 @@ export interface StreamFigures {
   behind: number;
   /** Undefined if the stream has no leader. */
   info: StreamInfo | undefined;
+  /**
+   * Bytes at which the stream refuses writes. Undefined if the stream has no leader or no limit of bytes, or if it
+   * drops its oldest messages, so that it stays full and nothing is wrong.
+   */
+  refusesAtBytes: number | undefined;
 }
 
 export interface Lane {
@@ -84,12 +89,16 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
   const found = await Promise.race([asked, late.catch(() => undefined)]);
   answered.abort();
   // The stream has no leader, or its only replica is on a server that is down, so nobody can use it.
-  if (found === undefined || found === null) return { stream, behind: 1, info: undefined };
+  if (found === undefined || found === null) {
+    return { stream, behind: 1, info: undefined, refusesAtBytes: undefined };
+  }
   const others = found.cluster?.replicas ?? [];
   const current = others.filter((copy) => copy.current && !copy.offline).length;
   // One server alone names no leader.
   const leads = found.cluster === undefined || found.cluster.leader ? 1 : 0;
-  return { stream, behind: found.config.num_replicas - current - leads, info: found };
+  const { num_replicas: copies, discard, max_bytes: bytes } = found.config;
+  const refusesAtBytes = discard === DiscardPolicy.New && bytes > 0 ? bytes : undefined;
+  return { stream, behind: copies - current - leads, info: found, refusesAtBytes };
 }
 
 /**

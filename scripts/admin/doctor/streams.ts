@@ -1,5 +1,4 @@
 /** Checks the streams of the bus: their replicas and their free space. */
-import { DiscardPolicy } from "@nats-io/jetstream";
 import { LOSABLE_STREAMS } from "../../../schemas/subjects.ts";
 import { readStreams, type StreamFigures } from "../../queues/queues.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
@@ -54,10 +53,9 @@ function copiesFinding({ stream, behind, info }: StreamFigures, replicas: number
 }
 
 /** Checks only streams that refuse new messages when they are full. The other streams drop old messages instead. */
-function roomFinding({ stream, info }: StreamFigures): Finding[] {
-  const { max_bytes: max = -1, discard } = info?.config ?? {};
+function roomFinding({ stream, info, refusesAtBytes: max }: StreamFigures): Finding[] {
   const bytes = info?.state.bytes ?? 0;
-  if (discard !== DiscardPolicy.New || max <= 0 || bytes < FULL_SHARE * max) return [];
+  if (max === undefined || bytes < FULL_SHARE * max) return [];
   return [
     {
       level: bytes >= max ? "failure" : "warning",
