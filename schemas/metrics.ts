@@ -205,6 +205,11 @@ export const METRICS = {
   },
   tasks_waiting: { type: "gauge", help: "Tasks that no worker has taken", labels: OF_LANE },
   tasks_running: { type: "gauge", help: "Tasks that a worker has taken", labels: OF_LANE },
+  tasks_in_fullest_queue: {
+    type: "gauge",
+    help: "Tasks of a lane's fullest queue; some kinds have a queue for each account",
+    labels: OF_LANE,
+  },
   tasks_oldest_seconds: {
     type: "gauge",
     help: "Age of a lane's first task; hosts of actors show it, since only they may read tasks",

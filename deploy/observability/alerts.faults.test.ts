@@ -175,7 +175,7 @@ describe("alerts", function () {
     await expectAlerts(await scene.record(30), "ShardsWithoutHost");
   });
 
-  it("of a dead letter, a stream that is nearly full, and a full lane that nobody serves", () =>
+  it("of a dead letter, a stream that is nearly full, and a lane that is nearly full", () =>
     inWorld(async (world) => {
       await publish(world, deadSubject(addressOf("counter", "x")));
       await expectAlerts(await scene.record(0), "DeadLetters");
@@ -188,10 +188,23 @@ describe("alerts", function () {
       scene.clock.skip(STEP_S * 1_000);
       await expectAlerts(await scene.record(300), "StreamNearlyFull");
       await streams.purge(STREAMS.packs);
-      // No process with the role browser is left, so the metric `browsers` is missing.
-      await publish(world, "task.render.interactive", LANE_TASKS_MAX / 2 + 1);
+      await publish(world, "task.webhook-post.batch", LANE_TASKS_MAX / 2 + 1);
       scene.clock.skip(STEP_S * 1_000);
-      await expectAlerts(await scene.record(60), "LaneNearlyFull", "NoBrowser");
+      await expectAlerts(await scene.record(60), "LaneNearlyFull");
+      await streams.purge(STREAMS.tasks);
+    }));
+
+  it("of a full queue of one account, and not of the work of many accounts", () =>
+    inWorld(async (world) => {
+      const { streams } = world.bus.jetstream;
+      for (const account of ["a", "b", "c"]) {
+        await publish(world, `task.render.batch.${account}`, 0.4 * LANE_TASKS_MAX);
+      }
+      // No process with the role browser is left, so the metric `browsers` is missing.
+      await expectAlerts(await scene.record(900), "NoBrowser");
+      await publish(world, "task.render.batch.a", 0.5 * LANE_TASKS_MAX + 1);
+      scene.clock.skip(STEP_S * 1_000);
+      await expectAlerts(await scene.record(900), "AccountQueueNearlyFull", "NoBrowser");
       scene.gauge("browsers", () => 0);
       await streams.purge(STREAMS.tasks);
       await publish(world, "task.render.interactive");

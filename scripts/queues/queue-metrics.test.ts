@@ -68,6 +68,8 @@ describe("exposeQueues()", function () {
       'tasks_waiting{kind="echo",lane="slow"}': 0,
       'tasks_running{kind="echo",lane="fast"}': 0,
       'tasks_running{kind="echo",lane="slow"}': 0,
+      'tasks_in_fullest_queue{kind="echo",lane="fast"}': 0,
+      'tasks_in_fullest_queue{kind="echo",lane="slow"}': 0,
       'tasks_oldest_seconds{kind="echo",lane="fast"}': 0,
       'tasks_oldest_seconds{kind="echo",lane="slow"}': 0,
     });
@@ -92,6 +94,14 @@ describe("exposeQueues()", function () {
     expect(shown).to.include({ mail_waiting: 3, dead_letters: 1 });
     expect(shown).to.include({ 'tasks_waiting{kind="echo",lane="slow"}': 2 });
     expect(shown['tasks_oldest_seconds{kind="echo",lane="slow"}']).to.be.within(1, 50);
+  });
+
+  it("shows the fullest queue of a lane that has a queue for each key", async () => {
+    for (const key of ["a", "b", "b"]) await publish(`task.shared.lane.${key}`);
+    expect(await figures()).to.include({
+      'tasks_waiting{kind="shared",lane="lane"}': 3,
+      'tasks_in_fullest_queue{kind="shared",lane="lane"}': 2,
+    });
   });
 
   it("asks the bus once, however many clients ask for metrics, until the figures are old", async () => {

@@ -48,6 +48,7 @@ export function exposeQueues({
   exposeStreams("stream_bytes_max", ({ refusesAtBytes }) => refusesAtBytes);
   exposeLanes("tasks_waiting", ({ waiting }) => waiting);
   exposeLanes("tasks_running", ({ running }) => running);
+  exposeLanes("tasks_in_fullest_queue", ({ fullest }) => fullest);
   if (readsTasks) {
     exposeLanes("tasks_oldest_seconds", ({ oldestAt }) =>
       oldestAt === undefined ? 0 : Math.max(0, clock.now() - oldestAt.getTime()) / 1_000,

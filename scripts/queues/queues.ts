@@ -43,6 +43,11 @@ export interface Lane {
   /** Tasks that no worker has taken. */
   waiting: number;
   running: number;
+  /**
+   * Number of waiting and running tasks of the fullest queue. At LANE_TASKS_MAX, the queue refuses more. A lane that
+   * serves its keys in turn has a queue for each key.
+   */
+  fullest: number;
   /** True if a further task is refused; in a lane that serves its keys in turn, a further task of one of the keys. */
   isFull: boolean;
   /** When the oldest waiting or running task was sent. Undefined if there are no tasks or if it is unknown. */
@@ -106,11 +111,11 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
  * worker that takes a task of the key creates the consumer.
  */
 async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
-  const lanes = new Map<string, Lane & { subjects: Set<string> }>();
+  const lanes = new Map<string, Omit<Lane, "isFull"> & { subjects: Set<string> }>();
   const find = (subject: string) => {
     const [, kind = "", lane = "", ...key] = subject.split(".");
     const found = lanes.get(`${kind}.${lane}`) ?? {
-      ...{ kind, lane, waiting: 0, running: 0, isFull: false, oldestAt: undefined },
+      ...{ kind, lane, waiting: 0, running: 0, fullest: 0, oldestAt: undefined },
       subjects: new Set<string>(),
     };
     lanes.set(`${kind}.${lane}`, found);
@@ -126,15 +131,14 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
     for (const [subject, count] of Object.entries(state.subjects ?? {})) {
       const { found, filter } = find(subject);
       found.waiting += count;
-      // Each subject has this limit of its own, and its messages are the waiting and the running tasks.
-      if (count >= LANE_TASKS_MAX) found.isFull = true;
+      found.fullest = Math.max(found.fullest, count);
       found.subjects.add(filter);
     }
   }
   return await Promise.all(
     [...lanes.values()]
       .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
-      .map(async ({ subjects, waiting: all, running, kind, lane, isFull }) => {
+      .map(async ({ subjects, waiting: all, running, kind, lane, fullest }) => {
         const read = readsTasks ? [...subjects] : [];
         const sent = await Promise.all(
           read.map((subject) => firstSentAt(bus, { kind, lane }, subject)),
@@ -142,7 +146,9 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
         const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
         const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
         // `running` may exceed `all`, because a task may have ended between the two readings.
-        return { kind, lane, waiting: Math.max(0, all - running), running, isFull, oldestAt };
+        const waiting = Math.max(0, all - running);
+        const isFull = fullest >= LANE_TASKS_MAX;
+        return { kind, lane, waiting, running, fullest, isFull, oldestAt };
       }),
   );
 }
