@@ -200,11 +200,16 @@ export const METRICS = {
   stream_bytes: { type: "gauge", help: "Bytes that a stream stores", labels: ["stream"] },
   stream_bytes_max: {
     type: "gauge",
-    help: "Bytes at which a stream is full; left out where it has no bound of its own",
+    help: "Bytes at which a stream refuses writes; left out where it has no such bound, or drops its oldest",
     labels: ["stream"],
   },
   tasks_waiting: { type: "gauge", help: "Tasks that no worker has taken", labels: OF_LANE },
   tasks_running: { type: "gauge", help: "Tasks that a worker has taken", labels: OF_LANE },
+  tasks_in_fullest_queue: {
+    type: "gauge",
+    help: "Tasks of a lane's fullest queue; some kinds have a queue for each account",
+    labels: OF_LANE,
+  },
   tasks_oldest_seconds: {
     type: "gauge",
     help: "Age of a lane's first task; hosts of actors show it, since only they may read tasks",

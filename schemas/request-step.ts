@@ -4,6 +4,8 @@ import { z } from "zod";
 /** The id of a request. The client or a proxy in front of the gateway sends it, or the gateway generates it. */
 export const RequestId = z.string().regex(/^[\w.:-]{1,128}$/);
 
+/** States to people how long steps are stored: TRACES_MS and TRACES_BYTES_MAX, whichever limit comes first. */
+export const STEPS_KEPT = "for three days at most, and of about the last 60,000 requests";
 /** Limits the steps that are shown of one request. If there are more, the newest are shown. */
 export const STEPS_SHOWN_MAX = 1_000;
 /**

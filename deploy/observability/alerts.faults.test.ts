@@ -121,6 +121,11 @@ describe("alerts", function () {
       await until("all shards", () => host.placement.openShards === SHARDS);
       scene.openShards = () => host.placement.openShards;
       scene.gauge("browsers", () => 1);
+      // This stream is full at all times of a used installation: it drops its oldest steps of requests.
+      await world.bus.jetstream.streams.update(STREAMS.traces, { max_bytes: 4_000 });
+      await publish(world, "trace.1", 200);
+      const { state } = await world.bus.jetstream.streams.info(STREAMS.traces);
+      expect(state.bytes).to.be.within(0.9 * 4_000, 4_000);
       scene.gauge("disk_free_bytes", () => 50e9);
       scene.level("sockets", () => 100);
       const act = async () => {
@@ -170,22 +175,36 @@ describe("alerts", function () {
     await expectAlerts(await scene.record(30), "ShardsWithoutHost");
   });
 
-  it("of a dead letter, a stream that is nearly full, and a full lane that nobody serves", () =>
+  it("of a dead letter, a stream that is nearly full, and a lane that is nearly full", () =>
     inWorld(async (world) => {
       await publish(world, deadSubject(addressOf("counter", "x")));
       await expectAlerts(await scene.record(0), "DeadLetters");
       const { streams } = world.bus.jetstream;
       await streams.purge(STREAMS.dead);
-      await streams.update(STREAMS.appLogs, { max_bytes: 4_000 });
-      // When this stream is full, it drops its oldest lines, so it stays nearly full.
-      await publish(world, "applog.x", 200);
+      await streams.update(STREAMS.packs, { max_bytes: 4_000 });
+      await publish(world, "blob.git.x", 90);
+      const { state } = await streams.info(STREAMS.packs);
+      expect(state.bytes).to.be.within(0.9 * 4_000, 4_000);
       scene.clock.skip(STEP_S * 1_000);
       await expectAlerts(await scene.record(300), "StreamNearlyFull");
-      await streams.purge(STREAMS.appLogs);
-      // No process with the role browser is left, so the metric `browsers` is missing.
-      await publish(world, "task.render.interactive", LANE_TASKS_MAX / 2 + 1);
+      await streams.purge(STREAMS.packs);
+      await publish(world, "task.webhook-post.batch", LANE_TASKS_MAX / 2 + 1);
       scene.clock.skip(STEP_S * 1_000);
-      await expectAlerts(await scene.record(60), "LaneNearlyFull", "NoBrowser");
+      await expectAlerts(await scene.record(60), "LaneNearlyFull");
+      await streams.purge(STREAMS.tasks);
+    }));
+
+  it("of a full queue of one account, and not of the work of many accounts", () =>
+    inWorld(async (world) => {
+      const { streams } = world.bus.jetstream;
+      for (const account of ["a", "b", "c"]) {
+        await publish(world, `task.render.batch.${account}`, 0.4 * LANE_TASKS_MAX);
+      }
+      // No process with the role browser is left, so the metric `browsers` is missing.
+      await expectAlerts(await scene.record(900), "NoBrowser");
+      await publish(world, "task.render.batch.a", 0.5 * LANE_TASKS_MAX + 1);
+      scene.clock.skip(STEP_S * 1_000);
+      await expectAlerts(await scene.record(900), "AccountQueueNearlyFull", "NoBrowser");
       scene.gauge("browsers", () => 0);
       await streams.purge(STREAMS.tasks);
       await publish(world, "task.render.interactive");

@@ -6,9 +6,11 @@ import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { BusActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import { systemClock } from "../../actors/runtime/lib/clock.ts";
 import { REQUEST_HEADER, traceHeaders } from "../../actors/runtime/lib/trace.ts";
+import { BLOB_STORE_BYTES_MIN } from "../../deploy/stream-declarations.ts";
 import { account } from "../../schemas/account/account.ts";
 import { user } from "../../schemas/account/user.ts";
 import { mailIn } from "../../schemas/split-streams.ts";
+import { TRACES_BYTES_MAX } from "../../schemas/store-limits.ts";
 import { addressOf, STREAMS, shardOf } from "../../schemas/subjects.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { ConsoleWorld } from "./testing/console-world.ts";
@@ -57,6 +59,28 @@ describe("requests and operation in the console", function () {
     await world.follow("Storage");
     await world.says(STREAMS.traces);
     await world.audit("operator-storage");
+  });
+
+  it("marks a stream as nearly full only if it refuses writes when it is full", async () => {
+    const { jetstream } = bus;
+    const publish = (subject: string) => jetstream.jetstream().publish(subject, "{}");
+    const sizes = [
+      [STREAMS.traces, "trace.1", 200],
+      [STREAMS.packs, "blob.git.x", 90],
+    ] as const;
+    for (const [stream, subject, messages] of sizes) {
+      await jetstream.streams.update(stream, { max_bytes: 4_000 });
+      await Promise.all(Array.from({ length: messages }, () => publish(subject)));
+    }
+    await world.open("operator/storage", "Operator");
+    await world.says("nearly full");
+    const marked = `[...document.querySelectorAll("tr")]
+      .filter(({ innerText }) => innerText.includes("nearly full"))
+      .map((row) => row.querySelector("code").innerText)`;
+    expect(await world.page.evaluate(marked)).to.deep.equal([STREAMS.packs]);
+    await jetstream.streams.purge(STREAMS.packs);
+    await jetstream.streams.update(STREAMS.packs, { max_bytes: BLOB_STORE_BYTES_MIN });
+    await jetstream.streams.update(STREAMS.traces, { max_bytes: TRACES_BYTES_MAX });
   });
 
   it("leads from an error to its request, and from a dead letter to the request that made it", async () => {

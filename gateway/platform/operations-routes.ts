@@ -151,11 +151,12 @@ function showStorage(operations: Operations) {
       result: {
         disk_free_bytes: disk && Number.isFinite(disk.freeBytes) ? disk.freeBytes : null,
         disk_shortage: disk?.shortage ?? null,
-        streams: streams.map(({ stream: name, behind, info }) => ({
+        streams: streams.map(({ stream: name, behind, info, refusesAtBytes }) => ({
           name,
           messages: info?.state.messages ?? null,
           bytes: info?.state.bytes ?? null,
           bytes_max: info !== undefined && info.config.max_bytes > 0 ? info.config.max_bytes : null,
+          refuses_when_full: info === undefined ? null : refusesAtBytes !== undefined,
           copies: info?.config.num_replicas ?? null,
           copies_behind: behind,
         })),

@@ -185,6 +185,18 @@ describe("operation of an installation by REST", function () {
     await steps(`/installation/requests/${page}`, { cookie: first }, has("request GET /live-view"));
   });
 
+  it("shows no probes of health and metrics, which would displace the requests of clients", async () => {
+    for (const path of ["/healthz", "/livez", "/metrics"]) {
+      const probe = await fetch(platform.url + path, { headers: { "x-request-id": "probe" } });
+      await probe.arrayBuffer();
+    }
+    await ask("/accounts", { cookie: first, id: "after" });
+    const later = "/installation/requests/after";
+    await steps(later, { cookie: first }, has("request GET /accounts"));
+    const probes = await ask("/installation/requests/probe", { cookie: first });
+    expect(probes.status).to.equal(404);
+  });
+
   it("refuses other people and tokens", async () => {
     const { api_token: token } = platform.credentials;
     const routes = [
@@ -226,6 +238,17 @@ describe("operation of an installation by REST", function () {
     expect(storage.disk_free_bytes).to.be.above(0);
     const names = storage.streams.map(({ name }: { name: string }) => name);
     expect(names).to.include.members([STREAMS.mail, STREAMS.traces]);
+    const limits = (of: string) => {
+      const { bytes_max: max, refuses_when_full: refuses } = storage.streams.find(
+        ({ name }: { name: string }) => name === of,
+      );
+      return [max !== null, refuses];
+    };
+    expect([STREAMS.packs, STREAMS.traces, STREAMS.dead].map(limits)).to.deep.equal([
+      [true, true],
+      [true, false],
+      [false, false],
+    ]);
   });
 
   it("lists dead letters with the request that made them, sends one again, and drops one", async () => {

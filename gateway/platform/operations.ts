@@ -62,4 +62,6 @@ interface StreamFigures {
         config: { max_bytes: number; num_replicas: number };
       }
     | undefined;
+  /** Bytes at which the stream refuses writes. Undefined if it has no such limit, or drops its oldest messages. */
+  refusesAtBytes: number | undefined;
 }

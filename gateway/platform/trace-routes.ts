@@ -8,7 +8,7 @@ import {
   type WireStep,
   WireTrace,
 } from "../../schemas/http/operations.ts";
-import { type RequestStep, STEPS_SHOWN_MAX } from "../../schemas/request-step.ts";
+import { type RequestStep, STEPS_KEPT, STEPS_SHOWN_MAX } from "../../schemas/request-step.ts";
 import { INSTALLATION_TAG } from "../http/installation-tag.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../http/route.ts";
 import type { Operations } from "./operations.ts";
@@ -23,7 +23,7 @@ const TRACE_REQUEST = {
   method: "get",
   path: "/accounts/{account_id}/requests/{request_id}",
   id: "traceRequest",
-  summary: "Trace one of the account's requests of the last three days, with times",
+  summary: "Trace one of the account's latest requests, with times",
   permissions: ["account.read"],
   parameters: AccountRequestPath,
   query: nothing,
@@ -82,7 +82,7 @@ function ofAccount(steps: readonly RequestStep[], accountId: string): RequestSte
 
 function shown(id: string, steps: readonly RequestStep[]) {
   if (steps.length === 0) {
-    const text = `Cannot find request "${id}": none under this id was made here in the last three days`;
+    const text = `Cannot find request "${id}": none under this id was made here; steps are kept ${STEPS_KEPT}`;
     throw new ActorError("not_found", text);
   }
   return { result: { request_id: id, steps: steps.slice(-STEPS_SHOWN_MAX).map(wireStep) } };

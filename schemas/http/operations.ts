@@ -62,6 +62,12 @@ export const WireStorage = z.object({
       messages: z.int().nullable(),
       bytes: z.int().nullable(),
       bytes_max: z.int().nullable().describe("Null if the stream has no limit"),
+      refuses_when_full: z
+        .boolean()
+        .nullable()
+        .describe(
+          "True if the stream refuses writes at `bytes_max`; false if it drops its oldest messages and stays full, or has no limit; null if it has no leader",
+        ),
       copies: z.int().nullable(),
       copies_behind: z.int(),
     })

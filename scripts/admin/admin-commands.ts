@@ -10,7 +10,7 @@ export const ADMIN_COMMANDS: readonly string[] = [
                                   compare all files of the folder's backups with their SHA-256`,
   `  admin restore <folder> [--from <moment>]
                                   bring the newest backup, or that of a moment, onto an empty bus`,
-  "  admin trace <request id>        print the way of a request of the last three days",
+  "  admin trace <request id>        print the way of a request of the last three days, at most 60,000 requests ago",
   `  admin bus-credentials <folder>  make a user of the bus for each role: seeds, and the servers' part of them`,
   "  admin streams                   make the streams and queues of this version",
   `  admin secrets [reseal]          count the secrets of apps that each key seals; or seal all with the newest key`,

@@ -21,7 +21,8 @@ describe("admin trace", function () {
       trunkline(["admin", "trace", ...parameters], world.url);
     expect(await run("ours")).to.include({
       code: 1,
-      stderr: 'Cannot find request "ours": none under this id in the last three days\n',
+      stderr:
+        'Cannot find request "ours": there are no steps under this id; they are kept for three days at most, and of about the last 60,000 requests\n',
     });
     const at = Date.now();
     recordStep({

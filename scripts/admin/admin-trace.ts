@@ -1,6 +1,6 @@
 /** `trunkline admin trace`: prints the steps of one request through the gateway, actors, mail, tasks and workers. */
 import { readSteps } from "../../actors/runtime/observe/request-steps.ts";
-import { RequestId, type RequestStep } from "../../schemas/request-step.ts";
+import { RequestId, type RequestStep, STEPS_KEPT } from "../../schemas/request-step.ts";
 import { table } from "./table.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
@@ -19,7 +19,8 @@ export async function adminTrace(
   const { signal } = new AbortController();
   const steps = await withBus(environment, (bus) => readSteps(bus, id, signal));
   if (steps.length === 0) {
-    throw new Error(`Cannot find request "${id}": none under this id in the last three days`);
+    const kept = `there are no steps under this id; they are kept ${STEPS_KEPT}`;
+    throw new Error(`Cannot find request "${id}": ${kept}`);
   }
   const startAt = steps[0]?.at ?? 0;
   console.log(`${id} at ${new Date(startAt).toISOString()}`);

@@ -13,6 +13,11 @@ import { until } from "../testing/until.ts";
 import { exposeQueues, QUEUE_FIGURES_KEPT_MS, QUEUE_FIGURES_MS_MAX } from "./queue-metrics.ts";
 
 const address = addressOf("counter", "x");
+/** Streams that refuse writes at a number of bytes. The others have no such limit, or drop their oldest messages. */
+const REFUSING: ReadonlySet<string> = new Set([
+  ...[STREAMS.packs, STREAMS.crawl, STREAMS.apps, STREAMS.agents, STREAMS.renderJobs],
+  STREAMS.kept,
+]);
 
 describe("exposeQueues()", function () {
   this.timeout(60_000);
@@ -41,7 +46,7 @@ describe("exposeQueues()", function () {
     return Object.fromEntries(
       infos.flatMap(({ config: { name, max_bytes }, state: { bytes } }) => [
         [`stream_bytes{stream="${name}"}`, bytes],
-        ...(max_bytes > 0 ? [[`stream_bytes_max{stream="${name}"}`, max_bytes]] : []),
+        ...(REFUSING.has(name) ? [[`stream_bytes_max{stream="${name}"}`, max_bytes]] : []),
       ]),
     );
   };
@@ -63,6 +68,8 @@ describe("exposeQueues()", function () {
       'tasks_waiting{kind="echo",lane="slow"}': 0,
       'tasks_running{kind="echo",lane="fast"}': 0,
       'tasks_running{kind="echo",lane="slow"}': 0,
+      'tasks_in_fullest_queue{kind="echo",lane="fast"}': 0,
+      'tasks_in_fullest_queue{kind="echo",lane="slow"}': 0,
       'tasks_oldest_seconds{kind="echo",lane="fast"}': 0,
       'tasks_oldest_seconds{kind="echo",lane="slow"}': 0,
     });
@@ -87,6 +94,14 @@ describe("exposeQueues()", function () {
     expect(shown).to.include({ mail_waiting: 3, dead_letters: 1 });
     expect(shown).to.include({ 'tasks_waiting{kind="echo",lane="slow"}': 2 });
     expect(shown['tasks_oldest_seconds{kind="echo",lane="slow"}']).to.be.within(1, 50);
+  });
+
+  it("shows the fullest queue of a lane that has a queue for each key", async () => {
+    for (const key of ["a", "b", "b"]) await publish(`task.shared.lane.${key}`);
+    expect(await figures()).to.include({
+      'tasks_waiting{kind="shared",lane="lane"}': 3,
+      'tasks_in_fullest_queue{kind="shared",lane="lane"}': 2,
+    });
   });
 
   it("asks the bus once, however many clients ask for metrics, until the figures are old", async () => {

@@ -45,11 +45,10 @@ export function exposeQueues({
   expose("dead_letters", ({ deadLetters }) => deadLetters);
   exposeStreams("stream_copies_behind", ({ behind }) => behind);
   exposeStreams("stream_bytes", ({ info }) => info?.state.bytes);
-  exposeStreams("stream_bytes_max", ({ info }) =>
-    info !== undefined && info.config.max_bytes > 0 ? info.config.max_bytes : undefined,
-  );
+  exposeStreams("stream_bytes_max", ({ refusesAtBytes }) => refusesAtBytes);
   exposeLanes("tasks_waiting", ({ waiting }) => waiting);
   exposeLanes("tasks_running", ({ running }) => running);
+  exposeLanes("tasks_in_fullest_queue", ({ fullest }) => fullest);
   if (readsTasks) {
     exposeLanes("tasks_oldest_seconds", ({ oldestAt }) =>
       oldestAt === undefined ? 0 : Math.max(0, clock.now() - oldestAt.getTime()) / 1_000,

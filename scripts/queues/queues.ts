@@ -3,7 +3,7 @@
  * behind.
  */
 import { setTimeout as wait } from "node:timers/promises";
-import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
+import { DiscardPolicy, JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
 import { NO_MESSAGE_FOUND } from "../../actors/runtime/bus/reads/leader-answer.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
@@ -31,6 +31,11 @@ export interface StreamFigures {
   behind: number;
   /** Undefined if the stream has no leader. */
   info: StreamInfo | undefined;
+  /**
+   * Bytes at which the stream refuses writes. Undefined if the stream has no leader or no limit of bytes, or if it
+   * drops its oldest messages, so that it stays full and nothing is wrong.
+   */
+  refusesAtBytes: number | undefined;
 }
 
 export interface Lane {
@@ -39,6 +44,11 @@ export interface Lane {
   /** Tasks that no worker has taken. */
   waiting: number;
   running: number;
+  /**
+   * Number of waiting and running tasks of the fullest queue. At LANE_TASKS_MAX, the queue refuses more. A lane that
+   * serves its keys in turn has a queue for each key.
+   */
+  fullest: number;
   /** True if a further task is refused; in a lane that serves its keys in turn, a further task of one of the keys. */
   isFull: boolean;
   /** When the oldest waiting or running task was sent. Undefined if there are no tasks or if it is unknown. */
@@ -85,12 +95,16 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
   const found = await Promise.race([asked, late.catch(() => undefined)]);
   answered.abort();
   // The stream has no leader, or its only replica is on a server that is down, so nobody can use it.
-  if (found === undefined || found === null) return { stream, behind: 1, info: undefined };
+  if (found === undefined || found === null) {
+    return { stream, behind: 1, info: undefined, refusesAtBytes: undefined };
+  }
   const others = found.cluster?.replicas ?? [];
   const current = others.filter((copy) => copy.current && !copy.offline).length;
   // One server alone names no leader.
   const leads = found.cluster === undefined || found.cluster.leader ? 1 : 0;
-  return { stream, behind: found.config.num_replicas - current - leads, info: found };
+  const { num_replicas: copies, discard, max_bytes: bytes } = found.config;
+  const refusesAtBytes = discard === DiscardPolicy.New && bytes > 0 ? bytes : undefined;
+  return { stream, behind: copies - current - leads, info: found, refusesAtBytes };
 }
 
 /**
@@ -98,11 +112,11 @@ async function readStream(bus: Bus, stream: string): Promise<StreamFigures> {
  * worker that takes a task of the key creates the consumer.
  */
 async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
-  const lanes = new Map<string, Lane & { subjects: Set<string> }>();
+  const lanes = new Map<string, Omit<Lane, "isFull"> & { subjects: Set<string> }>();
   const find = (subject: string) => {
     const [, kind = "", lane = "", ...key] = subject.split(".");
     const found = lanes.get(`${kind}.${lane}`) ?? {
-      ...{ kind, lane, waiting: 0, running: 0, isFull: false, oldestAt: undefined },
+      ...{ kind, lane, waiting: 0, running: 0, fullest: 0, oldestAt: undefined },
       subjects: new Set<string>(),
     };
     lanes.set(`${kind}.${lane}`, found);
@@ -118,15 +132,14 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
     for (const [subject, count] of Object.entries(state.subjects ?? {})) {
       const { found, filter } = find(subject);
       found.waiting += count;
-      // Each subject has this limit of its own, and its messages are the waiting and the running tasks.
-      if (count >= LANE_TASKS_MAX) found.isFull = true;
+      found.fullest = Math.max(found.fullest, count);
       found.subjects.add(filter);
     }
   }
   return await Promise.all(
     [...lanes.values()]
       .sort((a, b) => nameOf(a).localeCompare(nameOf(b)))
-      .map(async ({ subjects, waiting: all, running, kind, lane, isFull }) => {
+      .map(async ({ subjects, waiting: all, running, kind, lane, fullest }) => {
         const read = readsTasks ? [...subjects] : [];
         const sent = await Promise.all(
           read.map((subject) => firstSentAt(bus, { kind, lane }, subject)),
@@ -134,7 +147,9 @@ async function readLanes(bus: Bus, readsTasks: boolean): Promise<Lane[]> {
         const times = sent.flatMap((at) => (at === undefined ? [] : [at.getTime()]));
         const oldestAt = times.length === 0 ? undefined : new Date(Math.min(...times));
         // `running` may exceed `all`, because a task may have ended between the two readings.
-        return { kind, lane, waiting: Math.max(0, all - running), running, isFull, oldestAt };
+        const waiting = Math.max(0, all - running);
+        const isFull = fullest >= LANE_TASKS_MAX;
+        return { kind, lane, waiting, running, fullest, isFull, oldestAt };
       }),
   );
 }

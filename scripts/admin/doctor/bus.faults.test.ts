@@ -1,12 +1,17 @@
+import { copyFile, mkdir, symlink } from "node:fs/promises";
 import type { Socket } from "node:net";
+import { join } from "node:path";
 import { expect } from "chai";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { systemClock } from "../../../actors/runtime/lib/clock.ts";
 import { declareStreams } from "../../../deploy/streams.ts";
 import { FIRST_LAYOUT } from "../../../schemas/data-layout.ts";
+import { STREAMS } from "../../../schemas/subjects.ts";
 import { configFromEnvironment } from "../../config.ts";
+import { runCommand } from "../../testing/command-line.ts";
 import { DoctorScene } from "../../testing/doctor-scene.ts";
 import { startTcpServer } from "../../testing/loopback-server.ts";
+import { natsCliOrSkip } from "../../testing/nats-cli.ts";
 import { startCluster, startNats } from "../../testing/nats-server.ts";
 import { SecuredNats } from "../../testing/secured-nats.ts";
 import { until } from "../../testing/until.ts";
@@ -134,6 +139,56 @@ describe("doctor's checks of the bus", function () {
       const { findings } = await scene.report(["streams"], environment);
       return findings.some(({ level, about }) => level === "failure" && /stream/.test(about));
     });
+  });
+
+  it("warns of a stream that may be lost whose server is away, and names a command that lists the servers", async function () {
+    const cli = await natsCliOrSkip(this);
+    await using cluster = await startCluster(3);
+    await declare(cluster.urls, 3);
+    const bus = await Bus.connect({ url: cluster.urls.join(","), name: "test" });
+    const { leader } = (await bus.jetstream.streams.info(STREAMS.traces)).cluster ?? {};
+    await bus.close();
+    const index = [0, 1, 2].find((number) => `test-${number}` === leader) ?? 0;
+    await cluster.servers[index]?.kill();
+    const environment = { TRUNKLINE_NATS_URL: cluster.urls.join(","), TRUNKLINE_REPLICAS: "3" };
+    const lost = await until(
+      "all other streams have leaders",
+      async () => {
+        const { status, findings } = await scene.report(["streams"], environment);
+        const ofTraces = findings.find(({ about }) => about === `stream ${STREAMS.traces}`);
+        return status === "warning" && ofTraces;
+      },
+      120_000,
+    );
+    expect(lost).to.include({ level: "warning", found: "no leader" });
+    const [, command = ""] = /; (.*) names them$/.exec(lost.mend ?? "") ?? [];
+    await mkdir(join(scene.folder, "bin"));
+    await symlink(cli, join(scene.folder, "bin/nats"));
+    const { stdout, stderr } = await runCommand("sh", ["-c", command], {
+      PATH: `${join(scene.folder, "bin")}:${process.env.PATH}`,
+      // The key of a role, as the variables of the runbook have it.
+      NATS_NKEY: "unread.nk",
+      TRUNKLINE_NATS_SYSTEM_PASSWORD: new URL(cluster.servers[0]?.systemUrl ?? "").password,
+    });
+    expect(stdout, stderr).to.match(/test-0[\s\S]*test-1[\s\S]*test-2/);
+  });
+
+  it("fails where the seed of a role is missing, and names the setting", async () => {
+    await using nats = await SecuredNats.start();
+    await declare([nats.server.url], 1);
+    const folder = join(scene.folder, "seeds");
+    await mkdir(folder);
+    await copyFile(join(nats.folder, "gateway.nk"), join(folder, "gateway.nk"));
+    const { level, found, mend } = await scene.finding(["bus"], {
+      ...nats.settings("gateway"),
+      TRUNKLINE_NATS_NKEYS: folder,
+      TRUNKLINE_ROLES: "gateway,actors",
+    });
+    expect(level).to.equal("failure");
+    expect(found).to.match(
+      /^TRUNKLINE_NATS_NKEYS: Cannot read the NKey seed ".*actors\.nk": ENOENT$/,
+    );
+    expect(mend).to.match(/^set TRUNKLINE_NATS_NKEYS to .*: trunkline admin bus-credentials/);
   });
 
   it("finds a clock that differs, by how much it differs", async () => {

@@ -56,20 +56,28 @@ describe("doctor's check of certificates", function () {
     const TRUNKLINE_NATS_URL = server.url
       .replace("nats:", "tls:")
       .replace("127.0.0.1", "localhost");
-    const { level, about, found } = await scene.finding(["certificates"], { TRUNKLINE_NATS_URL });
+    const { level, about, found, mend } = await scene.finding(["certificates"], {
+      TRUNKLINE_NATS_URL,
+    });
     expect({ level, about }).to.deep.equal({
       level: "failure",
       about: "certificate of the bus at localhost",
     });
     expect(found).to.match(/^expired at/);
+    expect(mend).to.match(/^make a new certificate .* nats-server --signal reload=<pid>$/);
+    const ofAuthority = await scene.finding(["certificates"], {
+      TRUNKLINE_NATS_URL: `nats://127.0.0.1:${await freePort()}`,
+      TRUNKLINE_NATS_CA: join(folder, "cert.pem"),
+    });
+    expect(ofAuthority).to.include({ level: "failure", about: "TRUNKLINE_NATS_CA", mend });
   });
 
   it("of an authority that has expired is a warning, and a file without one a failure", async () => {
     const file = join(folder, "ca.pem");
     await writeFile(file, selfSignedCertificate("ca", "240101000000Z").cert);
-    expect((await scene.finding(["certificates"], { TRUNKLINE_GIT_CA: file })).level).to.equal(
-      "warning",
-    );
+    const { level, mend } = await scene.finding(["certificates"], { TRUNKLINE_GIT_CA: file });
+    expect(level).to.equal("warning");
+    expect(mend).to.include("certificate of this authority");
     await writeFile(file, "none");
     expect((await scene.finding(["certificates"], { TRUNKLINE_GIT_CA: file })).level).to.equal(
       "failure",

@@ -19,6 +19,12 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 const NATS_PORT = 4_222;
 const HTTPS_PORT = 443;
 
+const MEND_PUBLIC = "renew it: the log of the ACME client or proxy says why it did not";
+const MEND_GIT_CA = "put the new certificate of this authority into the file";
+/** Nothing renews the certificates of the bus by itself. */
+const MEND_BUS =
+  "make a new certificate as docs/operate/security.md does, put it in the place of this one, and reload each server: nats-server --signal reload=<pid>";
+
 interface Place {
   about: string;
   host: string;
@@ -37,9 +43,11 @@ export async function checkCertificates({
   const places = [...publicPlaces(config), ...busPlaces(config)];
   const served = await Promise.all(places.map((place) => servedFinding(place, now)));
   const files = [
-    { setting: "TRUNKLINE_GIT_CA", path: config.gitCa, expired: "warning" },
-    { setting: "TRUNKLINE_NATS_CA", path: config.natsTls?.caFile, expired: "failure" },
-    { setting: "TRUNKLINE_NATS_CERT", path: config.natsTls?.certFile, expired: "failure" },
+    { setting: "TRUNKLINE_GIT_CA", path: config.gitCa, expired: "warning", mend: MEND_GIT_CA },
+    ...[
+      { setting: "TRUNKLINE_NATS_CA", path: config.natsTls?.caFile },
+      { setting: "TRUNKLINE_NATS_CERT", path: config.natsTls?.certFile },
+    ].map((file) => ({ ...file, expired: "failure", mend: MEND_BUS }) as const),
   ] as const;
   return [...served, ...files.flatMap((file) => fileFindings(file, now))];
 }
@@ -122,7 +130,10 @@ function judge({
   now: number;
   isBus: boolean;
 }): Finding {
-  const finding = expiryFinding({ about, end: certificate.valid_to, now, expired: "failure" });
+  const finding = expiryFinding({
+    ...{ about, end: certificate.valid_to, now, expired: "failure" },
+    mend: isBus ? MEND_BUS : MEND_PUBLIC,
+  });
   if (finding.level !== "good" || !problem) return finding;
   if (isBus) {
     const wanted = "a certificate for this name that the authority in TRUNKLINE_NATS_CA signed";
@@ -139,16 +150,17 @@ function expiryFinding({
   end,
   now,
   expired,
+  mend,
 }: {
   about: string;
   end: string;
   now: number;
   expired: Level;
+  mend: string;
 }): Finding {
   const days = Math.floor((Date.parse(end) - now) / DAY_MS);
   const wanted = `${DAYS_LEFT_MIN} days or more`;
   if (days >= DAYS_LEFT_MIN) return good(about, `${days} days left`, wanted);
-  const mend = "renew it: the log of the ACME client or proxy says why it did not";
   const isExpired = Date.parse(end) <= now;
   const found = isExpired ? `expired at ${end}` : `${days} days left`;
   return { level: isExpired ? expired : "warning", about, found, wanted, mend };
@@ -160,7 +172,12 @@ function expiryFinding({
  * every process, so it is a failure.
  */
 function fileFindings(
-  { setting: about, path, expired }: { setting: string; path: string | undefined; expired: Level },
+  {
+    setting: about,
+    path,
+    expired,
+    mend,
+  }: { setting: string; path: string | undefined; expired: Level; mend: string },
   now: number,
 ): Finding[] {
   if (path === undefined) return [];
@@ -169,7 +186,7 @@ function fileFindings(
     if (texts.length === 0) throw new Error("no certificate in PEM");
     return texts.map((text) => {
       const { validTo: end } = new X509Certificate(text);
-      return expiryFinding({ about, end, now, expired });
+      return expiryFinding({ about, end, now, expired, mend });
     });
   } catch (error) {
     const found = `"${path}": ${error instanceof Error ? error.message : error}`;

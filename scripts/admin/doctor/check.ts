@@ -50,12 +50,16 @@ export async function runChecks(
 async function runCheck(check: Check, context: DoctorContext): Promise<readonly Finding[]> {
   const { name, timeMs: ms, late, run } = check;
   const { signal } = new AbortController();
-  const error = () => new Error(`no outcome after ${ms / 1_000} s`);
+  const tooLate = new Error(`no outcome after ${ms / 1_000} s`);
   try {
-    return await within({ ms, error, signal, clock: systemClock }, () => run(context));
+    return await within({ ms, error: () => tooLate, signal, clock: systemClock }, () =>
+      run(context),
+    );
   } catch (cause) {
     const found = cause instanceof Error ? cause.message : String(cause);
-    return [{ level: late, about: name, found, wanted: "an outcome", mend: "repeat the check" }];
+    const mend =
+      cause === tooLate ? "repeat the check" : "mend what the error names, and repeat the check";
+    return [{ level: late, about: name, found, wanted: "an outcome", mend }];
   }
 }
 

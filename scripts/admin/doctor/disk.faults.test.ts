@@ -50,9 +50,33 @@ describe("doctor's check of the disk", function () {
     const other = join(folder, "other");
     await mkdir(other, { mode: 0o555 });
     const wrap = IS_ROOT ? ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] : [];
-    const { level, found } = await scene.finding(["disk"], { TRUNKLINE_DATA: other }, wrap);
+    const look = (path: string) => scene.finding(["disk"], { TRUNKLINE_DATA: path }, wrap);
+    const { level, found, mend } = await look(other);
     expect(level).to.equal("failure");
     expect(found).to.include("writing fails: EACCES");
+    expect(mend).to.match(/^as root: chown -R \d+ '.*other'$/);
+    // The remedy makes a folder that does not exist.
+    expect((await look(join(other, "not/yet"))).mend).to.match(
+      /^as root: install -d -o \d+ '.*other\/not\/yet'$/,
+    );
+  });
+
+  it("fails on a disk that is read-only, and names the command that makes it writable", async function () {
+    await using _volume = mountTmpfs(folder, "size=4g,ro") ?? this.skip();
+    const { level, found, mend } = await scene.finding(["disk"]);
+    expect(level).to.equal("failure");
+    expect(found).to.include("writing fails: EROFS");
+    const [, command = ""] = /then (mount .*?);/.exec(mend ?? "") ?? [];
+    execFileSync("sh", ["-c", command]);
+    await writeFile(join(folder, "written"), "");
+  });
+
+  it("fails where the path of the data folder leads to a file", async () => {
+    const file = join(folder, "file");
+    await writeFile(file, "");
+    const { found, mend } = await scene.finding(["disk"], { TRUNKLINE_DATA: file });
+    expect(found).to.include("writing fails: ENOTDIR");
+    expect(mend).to.include("TRUNKLINE_DATA");
   });
 
   it("warns of syncs that take long", async function () {

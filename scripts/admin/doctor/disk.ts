@@ -34,20 +34,38 @@ export async function checkDisk({ config }: DoctorContext): Promise<readonly Fin
     const speed = await syncFinding(folder, isEmbedded);
     return [good("data folder", dataDir, "a folder that this user may write to"), room, speed];
   } catch (error) {
-    return [writingFinding(dataDir, error), room];
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const finding: Finding = {
+      level: "failure",
+      about: "data folder",
+      found: `${dataDir}, where writing fails: ${code}`,
+      wanted: "a folder that this user may write to",
+      mend: mendOfWriting(code, { dataDir, folder }),
+    };
+    return [finding, room];
   }
 }
 
-function writingFinding(dataDir: string, error: unknown): Finding {
-  const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-  const isFull = code === "ENOSPC" || code === "EDQUOT";
-  return {
-    level: "failure",
-    about: "data folder",
-    found: `${dataDir}, where writing fails: ${code}`,
-    wanted: "a folder that this user may write to",
-    mend: isFull ? MEND_ROOM : `chown -R ${process.getuid?.() ?? "<user>"} '${dataDir}'`,
-  };
+/** `folder` is the nearest existing folder: the data folder itself, or a parent of it. */
+function mendOfWriting(
+  code: string,
+  { dataDir, folder }: { dataDir: string; folder: string },
+): string {
+  switch (code) {
+    case "ENOSPC":
+    case "EDQUOT":
+      return MEND_ROOM;
+    case "EROFS":
+    case "EIO": {
+      const remount = `mount -o remount,rw "$(findmnt -no TARGET -T '${folder}')"`;
+      return `dmesg says why the disk is read-only or fails: mend it, then ${remount}; or set TRUNKLINE_DATA to a folder on another disk`;
+    }
+    case "ENOTDIR":
+      return "set TRUNKLINE_DATA to a folder: this path leads to a file";
+  }
+  const user = process.getuid?.() ?? "<user>";
+  if (folder !== dataDir) return `as root: install -d -o ${user} '${dataDir}'`;
+  return `as root: chown -R ${user} '${dataDir}'`;
 }
 
 async function roomFinding(folder: string, isEmbedded: boolean): Promise<Finding> {

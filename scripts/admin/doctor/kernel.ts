@@ -118,7 +118,8 @@ async function sharedMemoryFinding({ roles }: Config): Promise<Finding[]> {
   ];
 }
 
-function readText(path: string): string | undefined {
+/** Returns undefined if there is no such file. */
+export function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {

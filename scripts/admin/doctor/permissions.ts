@@ -19,7 +19,13 @@ const HARMLESS =
 
 export async function permissionFindings(config: Config): Promise<Finding[]> {
   const findings: Finding[] = [];
-  for (const { roles, login } of await roleLogins(config)) {
+  let logins: Awaited<ReturnType<typeof roleLogins>>;
+  try {
+    logins = await roleLogins(config);
+  } catch (error) {
+    return [loginFinding(config, error)];
+  }
+  for (const { roles, login } of logins) {
     const bus = await Bus.connect({ ...login, name: "trunkline-doctor" });
     try {
       findings.push(...(await findingsOf(bus, roles, login)));
@@ -28,6 +34,17 @@ export async function permissionFindings(config: Config): Promise<Finding[]> {
     }
   }
   return findings;
+}
+
+/** The bus answered one user, but the login of another role of this process cannot be read. */
+function loginFinding({ natsUrl }: Config, error: unknown): Finding {
+  const found = error instanceof Error ? error.message : String(error);
+  const mend =
+    natsUrl === undefined
+      ? "run the doctor as the user that runs Trunkline; a restart of Trunkline makes seeds that are missing"
+      : "set TRUNKLINE_NATS_NKEYS to a folder with the seed of each role, or to the seed of the only role: trunkline admin bus-credentials <folder> makes missing ones";
+  const wanted = "a seed for each role of this process";
+  return { level: "failure", about: "users of the bus", found, wanted, mend };
 }
 
 async function findingsOf(

@@ -1,10 +1,12 @@
 /** Checks the external programs: whether Chromium can print a page, and whether git is new enough. */
 import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { promisify } from "node:util";
 import puppeteer from "puppeteer-core";
 import { Chromium } from "../../../actors/rendering/lib/browser/chromium.ts";
 import { findChromium, findGit, GIT_MIN } from "../../tools.ts";
 import { type DoctorContext, type Finding, good } from "./check.ts";
+import { readText } from "./kernel.ts";
 
 /**
  * Starts Chromium as the role `browser` does: in its sandbox, and as the user `nobody` if this process runs as root.
@@ -51,10 +53,43 @@ async function orEnded<T>(ended: AbortSignal, work: Promise<T>): Promise<T> {
 function mendOf(found: string): string {
   if (/TRUNKLINE_CHROMIUM/.test(found)) return "unset TRUNKLINE_CHROMIUM, or correct its path";
   if (/sandbox|namespace|zygote/i.test(found)) {
-    return "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 kernel.unprivileged_userns_clone=1";
+    return sandboxMend();
   }
   return "apt-get install chromium-headless-shell";
 }
+
+/** Settings of the kernel that forbid user namespaces, which Chromium's sandbox needs, and the value that allows them. */
+const NAMESPACE_SETTINGS = [
+  { key: "kernel.apparmor_restrict_unprivileged_userns", allows: "0" },
+  { key: "kernel.unprivileged_userns_clone", allows: "1" },
+];
+
+/**
+ * In a container, the profile of the engine forbids user namespaces as well. Names only settings that this kernel has:
+ * `sysctl -w` refuses the others.
+ */
+function sandboxMend(): string {
+  const settings = NAMESPACE_SETTINGS.filter(({ key, allows }) => {
+    const found = readText(`/proc/sys/${key.replaceAll(".", "/")}`)?.trim();
+    return found !== undefined && found !== allows;
+  });
+  const sysctl =
+    settings.length > 0
+      ? `sysctl -w ${settings.map(({ key, allows }) => `${key}=${allows}`).join(" ")}`
+      : undefined;
+  if (!isContainer()) {
+    return sysctl ?? "let this user make user namespaces, until `unshare --user true` succeeds";
+  }
+  const profile =
+    "start the container with --security-opt seccomp=deploy/seccomp-browser.json (docs/operate/containers.md; on Kubernetes docs/operate/kubernetes.md)";
+  return sysctl === undefined ? profile : `${profile}; on the host: ${sysctl}`;
+}
+
+/** Docker and Podman leave these files in each container, and Kubernetes sets this variable. */
+const isContainer = () =>
+  existsSync("/.dockerenv") ||
+  existsSync("/run/.containerenv") ||
+  process.env.KUBERNETES_SERVICE_HOST !== undefined;
 
 const lastLine = (text = "") => text.split("\n").findLast((line) => line.trim() !== "");
 

@@ -129,8 +129,9 @@ export function StoragePage() {
   );
 }
 
-const isNearlyFull = ({ bytes, bytes_max: max }: Stream) =>
-  bytes !== null && max !== null && bytes > 0.9 * max;
+/** A stream that drops its oldest messages is always full, and nothing is wrong with it. */
+const isNearlyFull = ({ bytes, bytes_max: max, refuses_when_full: refuses }: Stream) =>
+  refuses === true && bytes !== null && max !== null && bytes > 0.9 * max;
 
 const orDash = (value: number | null, format: (value: number) => string) =>
   value === null ? "–" : format(value);

@@ -132,7 +132,7 @@ export function FindRequestPage() {
   return (
     <Page
       title="Requests"
-      lead="The steps of one request in gateway, actors, mail and workers, for three days."
+      lead="The steps of one request in gateway, actors, mail and workers. They are kept for three days at most, and of about the last 60,000 requests."
     >
       <FormCard
         submit="Show"
