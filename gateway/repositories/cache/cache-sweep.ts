@@ -4,8 +4,8 @@
  */
 import { rename, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { GIT_CACHE_GRACE_MS } from "../../../schemas/repositories/limits.ts";
 import { type CacheFiles, entriesOf, isCode, removeAll, statOf } from "./cache-files.ts";
+import type { FileAges } from "./file-ages.ts";
 
 /** The share of the disk that the cache leaves free, even if its limit allows more bytes. */
 export const GIT_CACHE_FREE_SHARE = 0.1;
@@ -29,9 +29,9 @@ const roomOn: RoomOf = async (folder) => {
 /** Brings the cache below its limit. Several processes may sweep one folder at the same time. */
 export async function sweepCache(
   files: CacheFiles,
-  { now, roomOf = roomOn, ...asked }: { bytesMax: number; now: number; roomOf?: RoomOf },
+  { ages, roomOf = roomOn, ...asked }: { bytesMax: number; ages: FileAges; roomOf?: RoomOf },
 ): Promise<void> {
-  await removeLeftovers(files, now);
+  await removeLeftovers(files, ages);
   let bytes = (await pooledPacks(files)).reduce((sum, pack) => sum + pack.bytes, 0);
   const { free, all } = await roomOf(files.root);
   // The bus and other programs also need part of the disk.
@@ -42,23 +42,23 @@ export async function sweepCache(
   const ids = await byLastUse(files);
   const some = Math.ceil(ids.length * EVICTED_SHARE);
   for (let from = 0; from < ids.length && bytes > bytesMax; from += some) {
-    for (const id of ids.slice(from, from + some)) await evict(files, id, now);
+    for (const id of ids.slice(from, from + some)) await evict(files, id, ages);
     bytes = await removeUnlinked(files, bytesMax);
   }
 }
 
 /** Removes old files that nobody uses: those of killed processes, and evicted repositories that were in use before. */
-async function removeLeftovers({ root, answers }: CacheFiles, now: number): Promise<void> {
+async function removeLeftovers({ root, answers }: CacheFiles, ages: FileAges): Promise<void> {
   for (const folder of [join(root, "tmp"), answers]) {
     for (const name of await entriesOf(folder)) {
       const path = join(folder, name);
       const stats = await statOf(path);
-      if (stats && now - stats.mtimeMs > GIT_CACHE_GRACE_MS) await removeAll(path);
+      if (stats && ages.isPastGrace(stats.mtimeMs)) await removeAll(path);
     }
   }
   for (const name of await entriesOf(join(root, "trash"))) {
     const path = join(root, "trash", name);
-    if (!(await isUsed(join(path, "uses"), now))) await removeAll(path);
+    if (!(await isUsed(join(path, "uses"), ages))) await removeAll(path);
   }
 }
 
@@ -74,8 +74,8 @@ async function byLastUse(files: CacheFiles): Promise<string[]> {
  * Evicts a repository, unless a process uses it. The folder is renamed first: a later request creates it again, and a
  * request that began just before keeps its open files.
  */
-async function evict(files: CacheFiles, id: string, now: number): Promise<void> {
-  if (await isUsed(files.uses(id), now)) return;
+async function evict(files: CacheFiles, id: string, ages: FileAges): Promise<void> {
+  if (await isUsed(files.uses(id), ages)) return;
   const trash = files.trash(id);
   try {
     await rename(files.repo(id), trash);
@@ -83,17 +83,17 @@ async function evict(files: CacheFiles, id: string, now: number): Promise<void> 
     if (isCode(error, "ENOENT")) return;
     throw error;
   }
-  if (!(await isUsed(join(trash, "uses"), now))) await removeAll(trash);
+  if (!(await isUsed(join(trash, "uses"), ages))) await removeAll(trash);
 }
 
 /**
  * Returns whether a process uses the repository. A marker that is older than any process can be belongs to a killed
  * process.
  */
-async function isUsed(uses: string, now: number): Promise<boolean> {
+async function isUsed(uses: string, ages: FileAges): Promise<boolean> {
   for (const name of await entriesOf(uses)) {
     const stats = await statOf(join(uses, name));
-    if (stats && now - stats.mtimeMs <= GIT_CACHE_GRACE_MS) return true;
+    if (stats && !ages.isPastGrace(stats.mtimeMs)) return true;
   }
   return false;
 }

@@ -1,11 +1,12 @@
 /** Builds bitmaps over the packs on disk, so that git serves a clone without walking the history. */
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { GIT_CACHE_GRACE_MS, GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
+import { GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { runGit } from "../process/git-process.ts";
 import type { ProcessSlots } from "../process/process-slots.ts";
 import { dropPacksIndex, entriesOf, PACKS_INDEX, statOf } from "./cache-files.ts";
+import type { FileAges } from "./file-ages.ts";
 import type { RepoCache } from "./repo-cache.ts";
 
 /**
@@ -27,23 +28,20 @@ interface Made {
 interface CloneIndexesParts {
   cache: RepoCache;
   slots: ProcessSlots;
-  now: () => number;
   fromBytes?: number | undefined;
 }
 
 export class CloneIndexes {
   readonly #cache: RepoCache;
   readonly #slots: ProcessSlots;
-  readonly #now: () => number;
   readonly #fromBytes: number;
   /** The builds, by the folder of objects, oldest first. */
   readonly #made = new Map<string, Made>();
   readonly #underWay = new Map<string, Promise<void>>();
 
-  constructor({ cache, slots, now, fromBytes = GIT_BITMAPS_FROM_BYTES }: CloneIndexesParts) {
+  constructor({ cache, slots, fromBytes = GIT_BITMAPS_FROM_BYTES }: CloneIndexesParts) {
     this.#cache = cache;
     this.#slots = slots;
-    this.#now = now;
     this.#fromBytes = fromBytes;
   }
 
@@ -92,7 +90,7 @@ export class CloneIndexes {
     const leave = await this.#slots.enter(repo, signal);
     try {
       await using view = await this.#cache.open(repo, manifest, signal);
-      await removeOldLock(join(packs, `${PACKS_INDEX}.lock`), this.#now());
+      await removeOldLock(join(packs, `${PACKS_INDEX}.lock`), this.#cache.ages);
       const before = await entriesOf(packs);
       const [largest] = [...manifest.packs.values()].sort((one, other) => other.bytes - one.bytes);
       const preferred = `--preferred-pack=pack-${largest?.sha256}.idx`;
@@ -114,7 +112,7 @@ export class CloneIndexes {
 }
 
 /** Removes the lock of a killed process. */
-async function removeOldLock(path: string, now: number): Promise<void> {
+async function removeOldLock(path: string, ages: FileAges): Promise<void> {
   const stats = await statOf(path);
-  if (stats && now - stats.mtimeMs > GIT_CACHE_GRACE_MS) await rm(path, { force: true });
+  if (stats && ages.isPastGrace(stats.mtimeMs)) await rm(path, { force: true });
 }

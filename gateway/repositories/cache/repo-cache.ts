@@ -2,11 +2,7 @@
 import { mkdir, rename, rmdir, unlink, utimes } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { ActorError } from "../../../schemas/errors.ts";
-import {
-  GIT_CACHE_BYTES_MAX,
-  GIT_CACHE_GRACE_MS,
-  GIT_NAMES_KEPT,
-} from "../../../schemas/repositories/limits.ts";
+import { GIT_CACHE_BYTES_MAX, GIT_NAMES_KEPT } from "../../../schemas/repositories/limits.ts";
 import type { PackFiles, PackStore } from "../packs/pack-store.ts";
 import {
   CacheFiles,
@@ -22,6 +18,7 @@ import {
   versionOfView,
 } from "./cache-files.ts";
 import { sweepCache } from "./cache-sweep.ts";
+import { FileAges } from "./file-ages.ts";
 import type { Manifest } from "./manifest-reader.ts";
 import { PackPool } from "./pack-pool.ts";
 import { SharedWork } from "./shared-work.ts";
@@ -59,6 +56,7 @@ const TRIES_MAX = 5;
 
 export class RepoCache {
   readonly files: CacheFiles;
+  readonly ages: FileAges;
   readonly #pool: PackPool;
   readonly #now: () => number;
   /** Views being made by this process, by their folder and version. */
@@ -73,6 +71,7 @@ export class RepoCache {
     this.files = new CacheFiles(folder);
     this.#pool = new PackPool(this.files, packs);
     this.#now = now;
+    this.ages = new FileAges(now);
   }
 
   /**
@@ -130,7 +129,7 @@ export class RepoCache {
 
   /** Runs one sweep at a time. All waiting callers share the space that the sweep frees. */
   #makeRoom(): Promise<void> {
-    const sweep = () => sweepCache(this.files, { bytesMax: GIT_CACHE_BYTES_MAX, now: this.#now() });
+    const sweep = () => sweepCache(this.files, { bytesMax: GIT_CACHE_BYTES_MAX, ages: this.ages });
     this.#sweeping ??= sweep().finally(() => {
       this.#sweeping = undefined;
     });
@@ -271,7 +270,7 @@ export class RepoCache {
   #mayGo(path: string, usedSince: number): boolean {
     const since = this.#unneeded.get(path) ?? this.#now();
     const isRead = usedSince <= since + MARKER_SLACK_MS;
-    if (!isRead || this.#now() - since > GIT_CACHE_GRACE_MS) {
+    if (!isRead || this.ages.isPastGrace(since)) {
       this.#unneeded.delete(path);
       return true;
     }
@@ -288,7 +287,7 @@ export class RepoCache {
     const now = this.#now();
     // Older markers belong to killed processes.
     const began = stats.flatMap((stat) => stat?.mtimeMs ?? []);
-    return Math.min(now, ...began.filter((at) => now - at <= GIT_CACHE_GRACE_MS));
+    return Math.min(now, ...began.filter((at) => !this.ages.isPastGrace(at)));
   }
 
   /** Removes the folders of earlier generations, which contain objects that a prune has dropped. */
@@ -308,7 +307,7 @@ export class RepoCache {
     for (const version of await entriesOf(views)) {
       if (version === current) continue;
       const stats = await statOf(join(views, version));
-      if (stats && this.#now() - stats.mtimeMs > GIT_CACHE_GRACE_MS) {
+      if (stats && this.ages.isPastGrace(stats.mtimeMs)) {
         await removeAll(join(views, version));
       }
     }

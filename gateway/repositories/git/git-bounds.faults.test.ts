@@ -364,7 +364,7 @@ describe("resource limits of git processes", function () {
       const all = before / (1 - GIT_CACHE_FREE_SHARE);
       return sweepCache(files, {
         bytesMax: GIT_CACHE_BYTES_MAX,
-        now: Date.now(),
+        ages: gateway.service.parts.cache.ages,
         roomOf: async () => ({ free, all }),
       });
     };

@@ -90,7 +90,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
     answers: new AnswerCache(cache.files),
     bodies: requestBudget(options.bodiesBytesMax),
     cache,
-    cloneIndexes: new CloneIndexes({ cache, slots, now, fromBytes: bitmapsFromBytes }),
+    cloneIndexes: new CloneIndexes({ cache, slots, fromBytes: bitmapsFromBytes }),
     packs,
     pace: options.pace,
     sizes,
@@ -101,7 +101,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
     slots,
     storage,
   };
-  const sweep = () => sweepCache(cache.files, { bytesMax: cacheBytesMax, now: now() });
+  const sweep = () => sweepCache(cache.files, { bytesMax: cacheBytesMax, ages: cache.ages });
   let sweeping = Promise.resolve();
   const timer = setInterval(() => {
     // The error of a sweep is ignored, because a later sweep does the same work.
