@@ -215,12 +215,7 @@ export async function startActors(
       shards: String(host.placement.openShards),
       activations: String(host.activations),
     }),
-    endpoints: () =>
-      counts.all().map(({ kind, message, ...counted }) => ({
-        ...counted,
-        name: `${kind}_${message}`,
-        subject: subjectOf(kind, message),
-      })),
+    endpoints: () => endpointsOf(counts),
   });
   return {
     missing: () => [
@@ -303,12 +298,7 @@ export async function startBrowserWorkers(
       browsers: String(pool.pids.length),
       contextsInUse: String(pool.contextsInUse),
     }),
-    endpoints: () =>
-      counts.all().map(({ kind, message, ...counted }) => ({
-        ...counted,
-        name: `${kind}_${message}`,
-        subject: subjectOf(kind, message),
-      })),
+    endpoints: () => endpointsOf(counts),
   });
   return {
     missing: () => [],
@@ -327,6 +317,14 @@ const namesOf = (definitions: readonly { contract: Contract | TaskContract }[]) 
   new Map(
     definitions.map(({ contract: { kind, messages } }) => [kind, new Set(Object.keys(messages))]),
   );
+
+/** Returns the counts of each kind of message, as operators of the bus see them. */
+const endpointsOf = (counts: ServiceCounts) =>
+  counts.all().map(({ kind, message, ...counted }) => ({
+    ...counted,
+    name: `${kind}_${message}`,
+    subject: subjectOf(kind, message),
+  }));
 
 /**
  * Returns the subject of a message for lists. For a task it is the subject of its lane, with `*` if the task kind

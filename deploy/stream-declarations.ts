@@ -66,6 +66,11 @@ export interface StreamsOptions {
   layout: DataLayout;
   /** Default: the sizes for a disk of unknown size. */
   sizes?: StoreSizes;
+  /**
+   * If false, new streams get their smallest size and existing streams keep theirs. A stream that has grown never
+   * shrinks, so only a process that knows the right sizes may let streams grow. Default: true.
+   */
+  grow?: boolean;
   tasks: readonly TaskContract[];
   /** How long a watcher can still see the marker of an expired lease or a removed row. Default: one minute. */
   markerMs?: number;

@@ -99,8 +99,10 @@ async function declareAll(jetstream: JetStreamManager, options: StreamsOptions):
     const least = isSized(stream) ? { max_bytes: leastBytes(stream, options.layout) } : {};
     await declareStream(jetstream, { ...stream, ...least });
   }
-  for (const stream of sized.toSorted((one, other) => one.max_bytes - other.max_bytes)) {
-    await grow(jetstream, stream);
+  if (options.grow ?? true) {
+    for (const stream of sized.toSorted((one, other) => one.max_bytes - other.max_bytes)) {
+      await grow(jetstream, stream);
+    }
   }
   await declareLanes(jetstream, options);
 }

@@ -165,14 +165,15 @@ export function buildApp(
   app.use(refuseWhenFull(isDiskFull));
   app.use(landingRouter(config));
   app.use(docsRouter(routes, config.publicUrl));
+  const { live } = parts;
+  const { requestsPerWindow, publicUrl } = config;
+  const sessions = new SessionCallers({ actors, publicUrl });
+  // Before the other routers: Express would try each of their paths for each request.
+  app.use("/v4", routeRouter(routes, { actors, live, requestsPerWindow, now, sessions }));
   if (parts.git) app.use("/git", parts.git);
   app.use(oauthRouter(parts));
   if (parts.devtools) app.use(liveViewRouter(devtoolsOf(parts, parts.devtools)));
-  const { requestsPerWindow, publicUrl } = config;
-  const sessions = new SessionCallers({ actors, publicUrl });
   app.use(consoleRouter({ isSignedIn: (request) => sessions.welcome(request), publicUrl }));
-  const { live } = parts;
-  app.use("/v4", routeRouter(routes, { actors, live, requestsPerWindow, now, sessions }));
   app.use(notFoundPage(config.publicUrl));
   app.use(notFound);
   app.use(handleError);
@@ -264,8 +265,11 @@ function ofApps(
   const { secrets, blobs, limits, answerBelow, streams } = apps;
   const serving = new ServingApps({ ...parts, secrets });
   const addresses = addressesOf(parts, apps);
+  const { isDiskFull = () => false } = parts;
+  const ofRouter = { ...parts, blobs, serving, addresses, limits, answerBelow, streams };
   const router = Router();
-  router.use((request, response, next) => {
+  router.use([...measures, refuseWhenFull(isDiskFull, () => true)], appRouter(ofRouter));
+  return (request, response, next) => {
     const { headers, url, socket } = request;
     const port = socket.localPort;
     const asked = readAppRequest(addresses, { host: headers.host, url, port });
@@ -273,13 +277,10 @@ function ofApps(
     // The request reached an app's port under another host name than `localhost`: redirect it to the app's own
     // origin.
     if (atPort) return void response.redirect(308, originOf(addresses, atPort) + url);
-    if (asked) localsOf(response).appTarget = asked;
-    next(asked ? undefined : "router");
-  });
-  const ofRouter = { ...parts, blobs, serving, addresses, limits, answerBelow, streams };
-  const { isDiskFull = () => false } = parts;
-  router.use([...measures, refuseWhenFull(isDiskFull, () => true)], appRouter(ofRouter));
-  return router;
+    if (!asked) return next();
+    localsOf(response).appTarget = asked;
+    router(request, response, next);
+  };
 }
 
 /**

@@ -200,6 +200,32 @@ describe("gateway process", () => {
     }
   });
 
+  it("finishes an answer that takes longer than its request may take", async () => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>();
+    let holds = false;
+    const call: ActorClient["call"] = async (...parameters) => {
+      if (holds) ask();
+      if (holds) await released;
+      return actors.call(...parameters);
+    };
+    const timeouts = { headersMs: 5_000, requestMs: 100 };
+    const url = await start({ actors: { ...actors, call }, timeouts });
+    const { api_token } = await credentials();
+    holds = true;
+    const headers = { Authorization: `Bearer ${api_token}` };
+    const answer = fetch(`${url}/v4/accounts`, { headers });
+    const status = answer.then((given) => given.status, String);
+    await asked;
+    // This request arrives later, so when its time is over, that of the other request is over too.
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    socket.on("error", () => {}); // It may be reset as well as ended.
+    socket.write("POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n1");
+    await once(socket.resume(), "close");
+    release();
+    expect(await status).to.equal(200);
+  });
+
   it("refuses headers that are too large", async () => {
     const url = await start();
     const [response] = await once(

@@ -8,18 +8,13 @@ import {
   type ServerResponse,
 } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Express, Router } from "express";
+import type { Express } from "express";
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
-import type { SecretBox } from "../actors/apps/lib/app-secrets/secret-box.ts";
-import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
-import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
-import type { BlobStore } from "../actors/runtime/store/blob-store.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { GIT_PROCESS_MS_MAX } from "../schemas/repositories/limits.ts";
 import { firstStart } from "./account/first-start.ts";
 import {
-  type AppsParts,
   addressesOf,
   buildApp,
   type GatewayParts,
@@ -31,19 +26,14 @@ import { AppPorts } from "./apps/app-ports.ts";
 import { serveAppRest } from "./apps/app-rest.ts";
 import { answerAppTokens } from "./apps/app-tokens.ts";
 import { AgentSockets } from "./apps/sockets/agent-sockets.ts";
-import type { GatewayConfig } from "./gateway-config.ts";
 import { clientAddress } from "./http/client-address.ts";
+import { hasBody } from "./http/has-body.ts";
 import { listen } from "./http/listen.ts";
-import type { RequestTraces } from "./http/middleware/record-request.ts";
 import { type RequestCount, RequestCounts } from "./http/request-counts.ts";
 import { type SocketRoute, type SocketRouter, socketRouter } from "./http/socket-router.ts";
 import { upgradesThrough } from "./http/upgrade-requests.ts";
 import { TokenFinder } from "./oauth/tokens/token-finder.ts";
 import { collectProcessMetrics } from "./platform/metrics.ts";
-import type { Operations } from "./platform/operations.ts";
-import type { DevtoolsBus } from "./rendering/devtools/devtools-bus.ts";
-import type { JobsParts } from "./rendering/jobs/start-job.ts";
-import type { Repositories } from "./repositories/repositories.ts";
 
 /** Limits the bytes of all headers of one request together. */
 const HEADER_BYTES_MAX = 16_384;
@@ -64,26 +54,13 @@ export const KEEP_ALIVE_MS = 72_000;
  */
 const DRAIN_SHARE = 0.5;
 
-export interface GatewayContext {
-  actors: ActorClient;
-  blobs: Pick<BlobStore, "put" | "get" | "remove">;
-  live: LiveUpdates;
-  /** Seals the keys of stored requests of crawls. */
-  secrets: Pick<SecretBox, "seal">;
-  /** Returns the bytes that an account's crawls may store. 0, or no function: no limit. */
-  crawlBytesMax?: () => number;
-  /** The router of repositories. Its paths begin with /git. */
-  git?: Router;
-  repositories?: Repositories;
-  apps?: AppsParts;
-  devtools?: DevtoolsBus;
-  jobs?: JobsParts;
-  traces?: RequestTraces;
-  operations?: Operations;
-  config: GatewayConfig;
-  logger: Logger;
-  /** True while the disk is too full to store more data of clients. */
-  isDiskFull?: () => boolean;
+/** The parts of the gateway that its process provides; `startGateway` makes the others. */
+type GivenParts = Omit<
+  GatewayParts,
+  "appPorts" | "counts" | "isStopping" | "missing" | "now" | "readMs" | "registry" | "stopping"
+>;
+
+export interface GatewayContext extends GivenParts {
   /** Returns the names of other parts of this process that are not ready. */
   missing?: () => readonly string[];
   registry?: Registry;
@@ -270,7 +247,9 @@ function httpServer(app: RequestListener, timeouts: GatewayContext["timeouts"]):
     app,
   );
   server.on("request", (request, response) => {
-    if (!request.url?.startsWith("/git/")) endWhenLate(request, response, requestMs);
+    // `headersTimeout` limits a request without a body, so it needs no timer.
+    const isTimed = hasBody(request) && !request.url?.startsWith("/git/");
+    if (isTimed) endWhenLate(request, response, requestMs);
   });
   return server;
 }
@@ -278,7 +257,10 @@ function httpServer(app: RequestListener, timeouts: GatewayContext["timeouts"]):
 /** Closes the connection if the whole request has not arrived after `withinMs`. */
 function endWhenLate(request: IncomingMessage, response: ServerResponse, withinMs: number): void {
   const { socket } = request;
-  const late = setTimeout(() => socket.destroy(), withinMs);
+  const late = setTimeout(() => {
+    // `end` comes only when somebody has read the request. Its answer may take longer than the request.
+    if (!request.complete) socket.destroy();
+  }, withinMs);
   const end = () => {
     if (request.complete || socket.destroyed) clearTimeout(late);
   };

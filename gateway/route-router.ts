@@ -1,8 +1,9 @@
-/** Creates an Express router from the route table. Each route is a list of checks followed by its handler. */
+/** Routes requests by the route table. Each route is a list of checks followed by its handler. */
 import { type Request, type RequestHandler, Router } from "express";
 import { z } from "zod";
 import type { LiveUpdates } from "../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
+import { callsOf } from "../actors/runtime/calls/call-places.ts";
 import { isCallerStillAllowed } from "./account/is-caller-still-allowed.ts";
 import { authenticate } from "./account/middleware/authenticate.ts";
 import { checkAccount } from "./account/middleware/check-account.ts";
@@ -39,8 +40,9 @@ export function routeRouter(
     /** The middleware that authenticates callers without a token, such as the code of apps. */
     authenticated?: RequestHandler;
   },
-): Router {
-  const router = Router({ caseSensitive: true });
+): RequestHandler {
+  // Express tries the paths of a router in turn, so each area has a router of its own.
+  const areas = new Map<string, Router>();
   const budget = bodyBudget();
   for (const [path, atPath] of Map.groupBy(routes.flatMap(pathsOf), ({ path }) => path)) {
     const methods = atPath.map(({ route }) => route.method.toUpperCase());
@@ -49,15 +51,22 @@ export function routeRouter(
       /\{(\w+)\}/g,
       (_, name) => `${name === rest ? "*" : ":"}${name}`,
     );
-    for (const { route } of atPath) router[route.method](expressPath, stepsOf(route));
-    router.all(expressPath, methodNotAllowed(methods));
+    const area = areas.getOrInsertComputed(areaOf(path), () => Router({ caseSensitive: true }));
+    const steps = area.route(expressPath);
+    for (const { route } of atPath) steps[route.method](stepsOf(route));
+    steps.all(methodNotAllowed(methods));
   }
-  return router;
+  return (request, response, next) => {
+    const area = areas.get(areaOf(request.path));
+    if (area) area(request, response, next);
+    else next();
+  };
 
   function stepsOf(route: Route): RequestHandler[] {
     return [
       takeRoute(route),
       authenticated,
+      countCalls,
       limitRequests(actors, requestsPerWindow, route),
       checkAccount,
       ...(route.isOfAdministrators ? [checkAdministrator(actors)] : []),
@@ -67,6 +76,12 @@ export function routeRouter(
       handle(route),
     ];
   }
+}
+
+/** Returns the part of a path that names its area: the segment behind the account, or else the first segment. */
+function areaOf(path: string): string {
+  const [, first = "", , third = ""] = path.split("/", 4);
+  return first === "accounts" ? `${first} ${third}` : first;
 }
 
 function pathsOf(route: Route) {
@@ -81,6 +96,12 @@ function takeRoute(route: Route): RequestHandler {
     next();
   };
 }
+
+/** Counts the calls of the request for the caller's account. The code of an app calls for the visitors of the app. */
+const countCalls: RequestHandler = (_request, response, next) => {
+  const { accountId, app } = callerOf(response);
+  callsOf({ accountId, isVisitor: app !== undefined }, next);
+};
 
 function handle(route: Route): RequestHandler {
   return async (request, response) => {

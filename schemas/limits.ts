@@ -43,6 +43,9 @@ export const LEASE_TTL_MS = 2_000;
  */
 export const HOLD_MS_MAX = 500;
 
+/** The latest time of a reminder. The years of a schedule on the bus have four digits (RFC 3339). */
+export const REMINDER_AT_MAX = Date.UTC(9999, 11, 31);
+
 // --- Messages ---
 
 /**

@@ -165,13 +165,16 @@ describe("stateSubjects()", function () {
     }
   });
 
-  it("readFired() returns the target of a reminder's subject, and nothing for other subjects", () => {
+  it("readReminder() returns the shard and the target of a reminder's subject, stored or fired", () => {
     for (const key of ODD_KEYS) {
       const address = addressOf("counter", key);
-      const fired = subjects.firedFor(subjects.remind(7, address, "tick")) ?? "";
+      const stored = subjects.remind(7, address, "tick");
+      const fired = subjects.firedFor(stored) ?? "";
       expect(subjects.firedFor(subjects.value(address))).to.equal(undefined);
       expect(subjects.firedFor(fired)).to.equal(undefined);
-      expect(subjects.readFired(fired)).to.deep.equal({ kind: "counter", key, message: "tick" });
+      const target = { shard: 7, kind: "counter", key, message: "tick" };
+      expect(subjects.readReminder(stored)).to.deep.equal(target);
+      expect(subjects.readReminder(fired)).to.deep.equal(target);
     }
   });
 });

@@ -334,16 +334,18 @@ export function stateSubjects(bucket: string) {
     lastToken: (subject: string) => subject.slice(subject.lastIndexOf(".") + 1),
     remind: (shard: number, address: string, message: string) =>
       `${prefix}remind.${shard}.${address}.=.${message}`,
+    /** The subjects of all stored reminders of a kind, in all shards. */
+    remindersOf: (kind: string) => `${prefix}remind.*.${kind}.>`,
     /** Returns the subject on which a stored reminder fires; undefined if the subject is not that of a reminder. */
     firedFor: (subject: string) =>
       subject.startsWith(`${prefix}remind.`)
         ? `${prefix}fired.${subject.slice(`${prefix}remind.`.length)}`
         : undefined,
     firedOf: (shard: number) => `${prefix}fired.${shard}.>`,
-    /** Returns the kind, key and message of a fired reminder. */
-    readFired(subject: string) {
+    /** Returns the shard, kind, key and message of a stored or a fired reminder. */
+    readReminder(subject: string) {
       const [address = "", message = ""] = subject.slice(prefix.length).split(".=.");
-      return { ...readAddress(address), message };
+      return { shard: Number(address.split(".", 2)[1]), ...readAddress(address), message };
     },
   };
 }

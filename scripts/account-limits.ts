@@ -2,12 +2,12 @@
 import type { Logger } from "pino";
 import type { Bus } from "../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../actors/runtime/lib/clock.ts";
-import { AccountBound } from "../actors/runtime/store/account-bound.ts";
 import { whenClusterIsReady } from "../deploy/streams.ts";
 import type { AgentLimits } from "../schemas/apps/app-usage.ts";
 import { STORE_DISK_SHARE } from "../schemas/store-limits.ts";
 import { leastBytes, type StoreSizes, storeSizes } from "../schemas/store-sizes.ts";
 import { STREAMS } from "../schemas/subjects.ts";
+import { AccountBound } from "./account-bound.ts";
 import type { Config } from "./config.ts";
 import type { DiskRoom } from "./disk-room.ts";
 

@@ -1,12 +1,27 @@
 import { spawnSync } from "node:child_process";
+import { mkdtempDisposable, readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { returnMemory } from "./return-memory.ts";
 
+const MODULE = JSON.stringify(join(import.meta.dirname, "return-memory.ts"));
+
+/**
+ * A program that another process kills right after it has returned memory. Before `process.kill` of its own process,
+ * Node would store what it compiled.
+ */
+const KILLED = `
+  import { spawnSync } from "node:child_process";
+  import { returnMemory } from ${MODULE};
+  returnMemory();
+  spawnSync("kill", ["-KILL", String(process.pid)]);
+`;
+
 /** A program with a young generation of 16 MB, as the start leaves it. Prints its size before and after. */
 const GROWN = `
   import { getHeapSpaceStatistics } from "node:v8";
-  import { returnMemory } from ${JSON.stringify(join(import.meta.dirname, "return-memory.ts"))};
+  import { returnMemory } from ${MODULE};
   const youngBytes = () =>
     getHeapSpaceStatistics().find(({ space_name }) => space_name === "new_space").physical_space_size;
   const kept = [];
@@ -35,6 +50,16 @@ describe("returnMemory()", function () {
     const { before, after } = JSON.parse(stdout) as { before: number; after: number };
     expect(before).to.be.above(16_000_000);
     expect(after).to.be.below(4_000_000);
+  });
+
+  it("stores the compiled code, so that the next start has it even if this process is killed", async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), "trunkline-compiled-"));
+    const { signal } = spawnSync(process.execPath, ["--input-type=module", "--eval", KILLED], {
+      env: { ...process.env, NODE_COMPILE_CACHE: folder.path },
+    });
+    expect(signal).to.equal("SIGKILL");
+    const stored = await readdir(folder.path, { recursive: true, withFileTypes: true });
+    expect(stored.filter((entry) => entry.isFile())).to.have.length.above(0);
   });
 });
 

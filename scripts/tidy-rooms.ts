@@ -28,6 +28,7 @@ const GATEWAY_TAKES = new Set([
   "actors/apps/lib/app-secrets/secret-box.ts",
   "actors/apps/lib/app-bodies/body-blobs.ts",
   "actors/runtime/calls/actor-client.ts",
+  "actors/runtime/calls/call-places.ts",
   "actors/runtime/bus/answer.ts",
   "actors/runtime/store/blob-store.ts",
   "actors/runtime/workers/define-worker.ts",

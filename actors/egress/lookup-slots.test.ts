@@ -19,7 +19,7 @@ describe("lookup slots", () => {
     expect(slots.tryTake("b")).to.be.a("function");
     held[0]?.();
     expect(slots.tryTake("a")).to.be.a("function");
-    expect(slots.running).to.equal(9);
+    expect(slots.taken).to.equal(9);
   });
 
   it("tryTake() keeps a third of the slots for owners that have none, one for each", () => {
@@ -27,7 +27,7 @@ describe("lookup slots", () => {
     for (const owner of ["a", "b"]) for (let one = 0; one < 8; one += 1) slots.tryTake(owner);
     const owners = Array.from({ length: 8 }, () => ({}));
     expect(owners.map((owner) => slots.tryTake(owner))).to.not.include(undefined);
-    expect(slots.running).to.equal(24);
+    expect(slots.taken).to.equal(24);
     expect(slots.tryTake({})).to.equal(undefined);
   });
 
@@ -38,10 +38,10 @@ describe("lookup slots", () => {
     (await slots.take("b", never))();
     held[0]?.();
     held[0]?.();
-    expect(slots.running).to.equal(2);
+    expect(slots.taken).to.equal(2);
     (await waiting)();
     held[1]?.();
-    expect(slots.running).to.equal(0);
+    expect(slots.taken).to.equal(0);
   });
 
   it("an owner has half of its share while two others have all of theirs, and more owners have less", () => {
@@ -65,13 +65,13 @@ describe("lookup slots", () => {
     given.abort("gone");
     expect(await outcome).to.equal("gone");
     first?.();
-    expect(slots.running).to.equal(0);
+    expect(slots.taken).to.equal(0);
     const aborted = slots.take("a", given.signal).then(
       () => "taken",
       (reason: unknown) => reason,
     );
     expect(await aborted).to.equal("gone");
-    expect(slots.running).to.equal(0);
+    expect(slots.taken).to.equal(0);
   });
 
   it("a process with few threads still has a slot for a second owner", () => {

@@ -2,7 +2,7 @@
  * Limits the name lookups that have not ended, in all and for each owner. The system's resolver cannot cancel a lookup:
  * it keeps a thread until its name servers answer or time out, long after the caller has stopped waiting.
  */
-import { WaitingSlots } from "./waiting-slots.ts";
+import { FairSemaphore } from "../runtime/lib/fair-semaphore.ts";
 
 /** The account whose work needs a name, or the object that makes the connections if no account is known. */
 export type LookupOwner = string | object;
@@ -30,9 +30,9 @@ export function lookupsOfOwnerMax(max: number): number {
   return Math.max(1, Math.floor(max * EGRESS_LOOKUPS_OWNER_SHARE));
 }
 
-export class LookupSlots extends WaitingSlots<LookupOwner> {
+export class LookupSlots extends FairSemaphore<LookupOwner> {
   constructor(max: number) {
     const keptFree = Math.floor(max * EGRESS_LOOKUPS_OWNER_SHARE);
-    super({ max, perOwner: lookupsOfOwnerMax(max), keptFree });
+    super({ places: max, perOwner: lookupsOfOwnerMax(max), keptFree });
   }
 }

@@ -111,7 +111,7 @@ describe("Resolve", () => {
     // Its class says that the name itself may be fine. The names that were looked up are the cause of their timeouts.
     const isWithoutSlot = refused.map((error) => error instanceof NoLookupSlotError);
     expect(isWithoutSlot).to.deep.equal([...Array(most).fill(false), true]);
-    expect(slots.running).to.equal(most);
+    expect(slots.taken).to.equal(most);
     // Another owner goes on, also with a name that the first owner could not start.
     expect(await resolve("fine.test", signal, "other")).to.deep.equal(["1.1.1.1"]);
     const shared = resolve(`${most}.silent.test`, signal, "other");
@@ -130,10 +130,10 @@ describe("Resolve", () => {
     const { promise, resolve: answer } = Promise.withResolvers<string[]>();
     const resolve = resolverOf(() => promise, { slots });
     const asked = ["a", "a", "b", "c"].map((owner) => resolve("name.test", signal, owner));
-    expect(slots.running).to.equal(1);
+    expect(slots.taken).to.equal(1);
     answer(["1.1.1.1"]);
     for (const addresses of await Promise.all(asked)) expect(addresses).to.deep.equal(["1.1.1.1"]);
-    expect(slots.running).to.equal(0);
+    expect(slots.taken).to.equal(0);
   });
 
   it("resolve() ends at its deadline and when its signal aborts", async () => {

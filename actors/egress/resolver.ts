@@ -114,7 +114,7 @@ export function createResolver(options: ResolverOptions): Resolve {
       return await slots.take(owner, deadline);
     } catch (error) {
       if (!isTimeout(error)) throw error;
-      const detail = `${slots.running} lookups have not ended`;
+      const detail = `${slots.taken} lookups have not ended`;
       throw new NoLookupSlotError(name, detail, { cause: error });
     }
   }

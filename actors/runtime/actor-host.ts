@@ -26,11 +26,12 @@ import type { Clock } from "./lib/clock.ts";
 import { bury } from "./mail/dead-letters.ts";
 import { type ReaderParts, readDeliveries } from "./mail/delivery-reader.ts";
 import { DirectMail } from "./mail/direct-mail.ts";
+import { watchTimeOfDay } from "./mail/early-reminders.ts";
 import { mailStreamOf, OutboxRelay, readSentMarks } from "./mail/outbox-relay.ts";
 import type { ServiceCounts } from "./observe/service-counts.ts";
 import { Placement } from "./placement/placement.ts";
 import type { PlacementHost } from "./placement/placement-host.ts";
-import type { Answer, Delivery, IncomingCall } from "./shards/incoming.ts";
+import type { Answer, IncomingCall } from "./shards/incoming.ts";
 import { Outbox } from "./shards/outbox.ts";
 import { type ReadAddress, Shard } from "./shards/shard.ts";
 import { StateStore } from "./state/state-store.ts";
@@ -87,7 +88,7 @@ export class ActorHost {
       shards: this.#shards,
       commitTogether: (one, other) => this.#commitOf(one.number) === this.#commitOf(other.number),
       isDurable: (kind) => kinds.has(kind),
-      deliver: (to, address, delivery) => this.#deliver(to, address, delivery),
+      deliver: this.#deliver,
       publish: (shard) => this.#relay.add(shard),
     });
     this.#commits = this.#stores.map((store) => this.#newCommit(store));
@@ -106,7 +107,8 @@ export class ActorHost {
       confirm: async (shard) => this.#owns(shard),
       answerRead: (shard, respond, answer) => this.#answerRead(shard, respond, answer),
       bury: async (address, delivery, error) => {
-        parts.counts.fail(kindOf(address), delivery.message, error);
+        const [kind = ""] = address.split(".", 1);
+        parts.counts.fail(kind, delivery.message, error);
         await bury({ bus, clock, logger }, address, delivery, error);
       },
     });
@@ -149,6 +151,8 @@ export class ActorHost {
     );
     await this.placement.start(journals.flat());
     void this.#activations.passivateUntil(this.#stopped.signal);
+    const held = { stores: this.#stores, shards: this.#shards, deliver: this.#deliver };
+    void watchTimeOfDay({ ...this.#parts, ...held }, this.#stopped.signal);
     forwardOperatorCalls(bus, this.#stopped.signal);
   }
 
@@ -220,9 +224,8 @@ export class ActorHost {
     // Announces the shard on the subscription's connection, so that the server handles the subscription first.
     tell(bus, openedSubject(number), "");
     if (outbox.entries.length > 0) this.#relay.add(shard);
-    const deliver: ReaderParts["deliver"] = (...delivery) => this.#deliver(...delivery);
     const { isHosted } = this.#activations;
-    readDeliveries({ bus, clock, logger, deliver, isHosted }, shard);
+    readDeliveries({ bus, clock, logger, deliver: this.#deliver, isHosted }, shard);
   }
 
   /** Takes no more messages, finishes those in progress, drops the shard. The next owner delivers waiting mail. */
@@ -331,10 +334,10 @@ export class ActorHost {
     };
   }
 
-  #deliver(to: Shard, address: { kind: string; key: string }, delivery: Delivery): void {
+  readonly #deliver: ReaderParts["deliver"] = (to, address, delivery) => {
     const { clock, counts } = this.#parts;
     this.#activations.deliver(to, address, counts.countDelivery(address.kind, delivery, clock));
-  }
+  };
 
   /** Verifies that this host owns the shard before it answers a read, because the fence protects only writes. */
   #answerRead(shard: Shard, respond: IncomingCall["respond"], answer: Answer): void {
@@ -393,8 +396,5 @@ function ofBucket<T>(buckets: readonly T[], shard: number): T {
   if (one === undefined) throw new Error("Cannot host actors: there is no state bucket");
   return one;
 }
-
-/** The kind in `<kind>.<key>`. */
-const kindOf = (address: string) => address.slice(0, address.indexOf("."));
 
 const NO_ADDRESS = "Cannot read address: a key is written as encodeKey writes it, on its own shard";

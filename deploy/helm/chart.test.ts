@@ -24,7 +24,11 @@ const EVERYTHING = {
   image: { repository: "registry.example.com/trunkline", tag: "1.2.3", pullSecrets: ["registry"] },
   publicUrl: "https://trunkline.example.org",
   shutdownSeconds: 60,
-  settings: { TRUNKLINE_TRUST_PROXY: "uniquelocal", TRUNKLINE_REQUESTS_PER_5_MINUTES: 50_000_000 },
+  settings: {
+    TRUNKLINE_TRUST_PROXY: "uniquelocal",
+    TRUNKLINE_REQUESTS_PER_5_MINUTES: 50_000_000,
+    OTEL_EXPORTER_OTLP_ENDPOINT: "http://10.1.0.7:4318",
+  },
   extraEnvFrom: [{ secretRef: { name: "trunkline-ai" } }],
   bus: { storageClass: "fast", users: { enabled: true } },
   browser: { scaleByQueue: { enabled: true } },
@@ -137,6 +141,15 @@ describe("the Helm chart", function () {
     const names = query.match(/trunkline_\w+/g);
     expect(names).to.have.length(2);
     for (const name of names) expect(metrics).to.include(`\`${name}`);
+  });
+
+  it("starts only the bus for a restore", async () => {
+    const objects = await objectsWith({ ...EVERYTHING, restore: true });
+    const running = ["Deployment", "StatefulSet", "HorizontalPodAutoscaler", "ScaledObject"];
+    const names = objects.filter(({ kind }) => running.includes(kind));
+    expect(names.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).to.deep.equal([
+      "StatefulSet bus",
+    ]);
   });
 
   it("sends every host of an app to the gateways, because a wildcard stands for one label", async () => {

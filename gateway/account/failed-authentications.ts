@@ -107,11 +107,11 @@ export class FailedAuthentications {
    * client leaves; then a waiting call rejects with the signal's reason.
    */
   async begin(ip: string, { identity, proof }: Credential, signal?: AbortSignal): Promise<Attempt> {
+    const name = `${identity} ${proof}`;
+    if (this.#good.has(name)) return { settle: (outcome) => this.#learn(name, outcome) };
     // All addresses of a network share the limit of lookups, but the refusal of an identity concerns one address
     // only.
     const [address, network] = [exactAddressOf(ip), networkOf(ip)];
-    const name = `${identity} ${proof}`;
-    if (this.#good.has(name)) return { settle: (outcome) => this.#learn(name, outcome) };
     const count = this.#count(this.#identities, `${address} ${identity}`);
     const others = count.pending.size - Number(count.pending.has(proof));
     if (count.failures + others >= AUTHENTICATION_FAILURES_MAX) throw this.#refusal(count);

@@ -1,6 +1,7 @@
 /** Routes requests to apps: to the endpoints that their configuration declares, and otherwise to their own code. */
 import type { Request, RequestHandler, Response } from "express";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
+import { callsOf } from "../../actors/runtime/calls/call-places.ts";
 import { abortable } from "../../actors/runtime/lib/time-limit.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
 import { appEntry } from "../../schemas/apps/agent.ts";
@@ -56,6 +57,11 @@ export function appRouter(parts: AppRouterParts): RequestHandler {
   return async (request, response, next) => {
     const { appTarget: asked } = localsOf(response);
     if (!asked) return next();
+    const owner = { accountId: asked.accountId, isVisitor: true };
+    await callsOf(owner, () => answer({ request, response, asked }));
+  };
+
+  async function answer({ request, response, asked }: Exchange): Promise<void> {
     requestLog(request, response, () => {});
     // The platform's headers are meant for its own pages, so they are removed. An app's response sets its own
     // headers.
@@ -65,7 +71,7 @@ export function appRouter(parts: AppRouterParts): RequestHandler {
     const declared = endpointOf(app.config, pathOf(asked.path));
     if (declared) await answerByDeclaration({ request, response, asked }, { app, declared });
     else await answerByCode({ request, response, asked });
-  };
+  }
 }
 
 interface Exchange {

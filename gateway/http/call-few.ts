@@ -2,9 +2,9 @@
 import { Semaphore } from "../../actors/runtime/lib/semaphore.ts";
 
 /**
- * Calls that one request makes at the same time. All requests of a gateway share the calls of its client
- * (CLIENT_CALLS_MAX). With a hundred calls each, the requests of one account in one window would take all of them,
- * and every other request would be refused as busy.
+ * Calls that one request makes at the same time. All requests of an account share its part of the calls of the
+ * gateway's client (ACCOUNT_CALLS_MAX). With a hundred calls each, the requests of its tokens in one window would take
+ * all of them, and every other request of the account would be refused as busy.
  */
 export const CALLS_OF_REQUEST_MAX = 8;
 

@@ -1,5 +1,5 @@
 /** Hashes tokens and cookies, so that stored values give no access. */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /** Returns the SHA-256 of a text in hex. A plain hash is enough for tokens: nobody guesses 32 random bytes. */
-export const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+export const sha256 = (text: string) => hash("sha256", text);

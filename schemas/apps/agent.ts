@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
+import { REMINDER_AT_MAX } from "../limits.ts";
 import { EpochMs } from "../values.ts";
 import { AgentInspection, QueryRows } from "./agent-inspection.ts";
 import { AppAnswer, AppRequest } from "./app-exchange.ts";
@@ -147,7 +148,10 @@ export const agentAlarm = defineContract({
      * earlier, or add one after the alarm that fires now. Hosts of earlier versions and the purge of an app send no number.
      */
     set: {
-      input: z.object({ at: EpochMs.optional(), record: z.int().min(1).optional() }),
+      input: z.object({
+        at: EpochMs.max(REMINDER_AT_MAX).optional(),
+        record: z.int().min(1).optional(),
+      }),
       reply: Nothing,
     },
     /**

@@ -215,10 +215,11 @@ export type FromProcess =
       text: string;
     }
   /**
-   * Reports whether the agent is idle, so that it may be unloaded. The ENTRY is idle if no `waitUntil` promise is
-   * pending.
+   * Reports whether the agent is idle, so that it may be unloaded. An idle agent may be unloaded only when the record
+   * `after` is stored, because that record has the last changes of its work. The ENTRY is idle if no `waitUntil`
+   * promise is pending.
    */
-  | { type: "idle"; agent: number; isIdle: boolean }
+  | { type: "idle"; agent: number; after: number; isIdle: boolean }
   | { type: "pong"; number: number };
 
 /** Socket actions by gateway. */

@@ -1,3 +1,5 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { appActor } from "../../actors/apps/app/app.ts";
@@ -42,6 +44,23 @@ describe("admin secrets", function () {
     });
     expect(code).to.equal(1);
     expect(stderr).to.match(/^Cannot ask the bus: this user may not .*; use that of admin\.nk\n$/);
+  });
+
+  it("makes no key on a machine that has none, and says what to set", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "trunkline-secrets-"));
+    try {
+      const { code, stderr } = await runCommand(process.execPath, [MAIN, "admin", "secrets"], {
+        TRUNKLINE_DATA: folder,
+        TRUNKLINE_SECRETS_KEY: "",
+      });
+      expect(code).to.equal(1);
+      expect(stderr).to.match(
+        /^Cannot show the keys of secrets: .* set TRUNKLINE_SECRETS_KEY .*\n$/,
+      );
+      expect(await readdir(folder)).to.deep.equal([]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
   });
 
   it("seals the secrets of apps with the newest key, and reports when an older key is no longer needed", async () => {

@@ -3,7 +3,7 @@
  * newest key.
  */
 import { z } from "zod";
-import { openSecretBox } from "../../actors/apps/lib/app-secrets/open-secret-box.ts";
+import { findSecretBox } from "../../actors/apps/lib/app-secrets/open-secret-box.ts";
 import {
   keyIdOf,
   type SecretBox,
@@ -66,7 +66,13 @@ export async function adminSecrets(
   if ((verb !== undefined && verb !== "reseal") || surplus.length > 0) {
     throw new UsageError('Cannot run "admin secrets": expected nothing or reseal after it');
   }
-  const box = await openSecretBox(configFromEnvironment(environment));
+  const config = configFromEnvironment(environment);
+  const box = await findSecretBox(config);
+  if (!box) {
+    throw new Error(
+      `Cannot show the keys of secrets: TRUNKLINE_SECRETS_KEY is not set, and ${config.dataDir} has no secrets.key; set TRUNKLINE_SECRETS_KEY as the hosts of actors have it`,
+    );
+  }
   await withBus(environment, async (bus) => {
     const resealed = verb === "reseal" ? await reseal(bus, box) : undefined;
     if (resealed) console.log(`${resealed.changed} of ${resealed.outdated} secrets sealed anew\n`);

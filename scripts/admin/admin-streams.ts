@@ -1,6 +1,6 @@
 /**
  * `trunkline admin streams`: creates the streams and queues of this version. The role `actors` does the same when it
- * starts.
+ * starts, and lets the streams grow to their sizes.
  */
 import { TASKS } from "../../actors/main.ts";
 import type { Bus } from "../../actors/runtime/bus/bus.ts";
@@ -23,11 +23,14 @@ export async function adminStreams(
     throw new UsageError('Cannot run "admin streams": expected nothing after it');
   const config = configFromEnvironment(environment);
   const { replicas, natsUrl, dataDir } = config;
-  // The sizes must be those of the role `actors`, because a stream that has grown never shrinks.
-  const disk = natsUrl === undefined ? { freeBytes: await freeBytesOf(dataDir) } : undefined;
+  // A stream that has grown never shrinks, and the settings of the sizes may be set for the hosts of actors alone. So
+  // on outside servers no stream grows before the first host of this version starts. On the embedded server, the
+  // sizes are those of the role `actors`.
+  const grow = natsUrl === undefined;
+  const disk = grow ? { freeBytes: await freeBytesOf(dataDir) } : undefined;
   const declare = async ({ jetstream, layout }: Bus) => {
     const sizes = await whenClusterIsReady(() => storeSizesOn({ jetstream }, config, disk));
-    await declareStreams(jetstream, { replicas, layout, sizes, tasks: TASKS });
+    await declareStreams(jetstream, { replicas, layout, sizes, grow, tasks: TASKS });
   };
   await withBus(environment, declare, { layout: "wait" });
   console.log("All streams and queues of this version are there");

@@ -68,6 +68,7 @@ import {
   APP_VERSIONS_MAX,
   APPS_MAX,
   EVENT_IDS_KEPT_MS,
+  EVENT_ROWS_BYTES_MAX,
   EVENTS_WAITING_MAX,
   FORM_FIELDS_MAX,
   OUTGOING_AGE_MS_MAX,
@@ -335,8 +336,8 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
 
 export const WEBHOOKS: readonly LimitRow[] = [
   [
-    "body of a webhook; events that wait for one agent",
-    `${bytes(WEBHOOK_BODY_BYTES_MAX)}; ${count(EVENTS_WAITING_MAX)}`,
+    "body of a webhook; events that wait for one agent; their requests, with those of the log",
+    `${bytes(WEBHOOK_BODY_BYTES_MAX)}; ${count(EVENTS_WAITING_MAX)}; ${bytes(EVENT_ROWS_BYTES_MAX)}`,
     "413; 503 with Retry-After",
   ],
   ["fields of a webhook that is a form", count(FORM_FIELDS_MAX), "400"],

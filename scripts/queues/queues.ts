@@ -4,7 +4,8 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { DiscardPolicy, JetStreamApiError, type StreamInfo } from "@nats-io/jetstream";
-import { type Bus, NO_MESSAGE_FOUND } from "../../actors/runtime/bus/bus.ts";
+import type { Bus } from "../../actors/runtime/bus/bus.ts";
+import { NO_MESSAGE_FOUND } from "../../actors/runtime/bus/reads/leader-answer.ts";
 import { LANE_TASKS_MAX } from "../../schemas/limits.ts";
 import { allMail, laneOf, type MailSubjects, splitNames } from "../../schemas/split-streams.ts";
 import { STREAMS } from "../../schemas/subjects.ts";

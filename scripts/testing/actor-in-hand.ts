@@ -14,9 +14,12 @@ export class ActorInHand<M extends Messages, S, R> {
   /** Sent messages that the test has not read yet. */
   sent: Envelope[] = [];
   forgotten = 0;
+  /** The host process that runs the actor. If undefined, the actor cannot notice that the time of day is set. */
+  process: string | undefined;
   readonly #definition: ActorDefinition<M, S, R>;
   readonly #key: string;
   #ids = 0;
+  #aheadMs = 0;
 
   constructor(definition: ActorDefinition<M, S, R>, key: string) {
     this.#definition = definition;
@@ -25,9 +28,11 @@ export class ActorInHand<M extends Messages, S, R> {
   }
 
   ask<N extends keyof M & string>(message: N, input: Input<M[N]>): Reply<M[N]> {
+    const { process: id } = this;
     const handled = runHandler(this.#definition, message, this.state, input, {
       key: this.#key,
       now: this.now,
+      ...(id !== undefined && { steady: () => ({ id, aheadMs: this.#aheadMs }) }),
       rows: this.rows,
       newId: () => (++this.#ids).toString(16).padStart(32, "0"),
     });
@@ -47,6 +52,19 @@ export class ActorInHand<M extends Messages, S, R> {
     }
     this.sent.push(...handled.send);
     return handled.reply;
+  }
+
+  /**
+   * Sets the time of day forward, or back if `ms` is negative. As a host does then, delivers the reminders that may come
+   * early.
+   */
+  setClock(ms: number): void {
+    this.now += ms;
+    this.#aheadMs += ms;
+    if (ms > 0) return;
+    for (const name of this.#definition.mayComeEarly ?? []) {
+      if (this.reminders.delete(name)) this.ask(name, {} as Input<M[typeof name]>);
+    }
   }
 
   /**

@@ -10,12 +10,17 @@ type SiteMessages = typeof siteActor.contract.messages;
 
 export class SiteDriver {
   readonly host: string;
+  /** The time of a clock that is never set. */
   now: number;
+  /** How far the site's time of day is ahead of `now`. */
+  aheadMs = 0;
+  /** The host process that runs the site. If undefined, it cannot notice that the time of day is set. */
+  process: string | undefined;
   state: DeepReadonly<SiteState> = siteActor.initial;
   readonly rows = new Map<string, DeepReadonly<SiteRow>>();
   /**
    * The sends of the last message. `changed` says whether the last message changed the state, and `lookAt` is the
-   * latest time of the reminder `look`.
+   * latest time of the reminder `look`, as a time of day.
    */
   sent: readonly Envelope[] = [];
   changed = false;
@@ -33,9 +38,11 @@ export class SiteDriver {
     message: N,
     input: Input<SiteMessages[N]>,
   ): Reply<SiteMessages[N]> {
+    const { process: id } = this;
     const handled = runHandler(siteActor, message, this.state, input, {
       key: this.host,
-      now: this.now,
+      now: this.now + this.aheadMs,
+      ...(id !== undefined && { steady: () => ({ id, aheadMs: this.aheadMs }) }),
       rows: this.rows,
       newId: () => hex(++this.#ids),
     });

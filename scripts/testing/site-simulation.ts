@@ -2,7 +2,7 @@
  * Simulates a site with workers that are late, die and repeat their requests. The simulated clock jumps from event to
  * event.
  */
-import { TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl/limits.ts";
+import { CRAWL_DELAY_MS, TURN_LATE_MS, TURN_MS_MAX } from "../../schemas/crawl/limits.ts";
 import { TASK_ACK_WAIT_MS } from "../../schemas/limits.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { hex, rulesOutcome, SiteDriver } from "./site-driver.ts";
@@ -29,7 +29,15 @@ export interface Simulation {
    * The host of the site actor dies after `afterRequests` requests. The site actor is then unreachable for `awayMs`.
    */
   hostDeath?: { afterRequests: number; awayMs: number };
+  /**
+   * After some requests, the time of day is set forward by `byMs`, or back if that is negative. With `moves`, the site
+   * moves to another host process at the same time, which cannot notice that the time of day was set.
+   */
+  clockSet?: { afterRequests: number; byMs: number; moves?: boolean };
 }
+
+/** A host delivers pending reminders within this time after the time of day was set back. */
+export const EARLY_LOOK_MS_MAX = 4_000;
 
 export interface Simulated {
   /** The times at which requests were sent, in order, and the number of those that were visits. */
@@ -63,7 +71,7 @@ export function simulate(simulation: Simulation): Simulated {
 class SimulatedWorld {
   readonly #random: SeededRandom;
   readonly #simulation: Simulation;
-  readonly #site = new SiteDriver();
+  readonly #site = new SiteDriver({ now: 1_000_000_000 });
   readonly #jobs = new Map<string, Job>();
   readonly #events: { at: number; order: number; run: () => void }[] = [];
   readonly #result: Simulated;
@@ -94,6 +102,7 @@ class SimulatedWorld {
   run(): Simulated {
     const { crawlDelayMs } = this.#simulation;
     const site = this.#site;
+    site.process = "a process";
     site.tell("consult", { scheme: "https", intent: ASKING });
     const turn = site.fetched(rulesOutcome(crawlDelayMs === undefined ? {} : { crawlDelayMs }));
     site.tell("turnFinished", { turn });
@@ -163,18 +172,42 @@ class SimulatedWorld {
     const { lookAt } = this.#site;
     if (lookAt !== undefined && lookAt < this.#lookAt) {
       this.#lookAt = lookAt;
-      // The bus delivers a reminder up to a second late.
-      this.#events.push({
-        at: Math.max(this.#site.now, lookAt) + this.#random.integer(1, 1_000),
-        order: this.#order++,
-        run: () => {
-          this.#lookAt = Number.POSITIVE_INFINITY;
-          this.#site.lookAt = undefined;
-          this.#reach(0, () => this.#tell((site) => site.tell("look", {})));
-        },
-      });
+      this.#lookWhenDue(lookAt);
     }
     return reply;
+  }
+
+  /** Delivers the reminder when it is due by the time of day. The bus delivers it up to a second late. */
+  #lookWhenDue(lookAt: number): void {
+    const waitMs = Math.max(0, lookAt - this.#site.now - this.#site.aheadMs);
+    this.#after(waitMs + this.#random.integer(1, 1_000), () => {
+      if (this.#lookAt !== lookAt) return;
+      if (lookAt > this.#site.now + this.#site.aheadMs) this.#lookWhenDue(lookAt);
+      else this.#look();
+    });
+  }
+
+  #look(): void {
+    this.#lookAt = Number.POSITIVE_INFINITY;
+    this.#site.lookAt = undefined;
+    this.#reach(0, () => this.#tell((site) => site.tell("look", {})));
+  }
+
+  /** Sets the time of day, at a random moment before the next request. */
+  #setClock({ byMs, moves = false }: NonNullable<Simulation["clockSet"]>): void {
+    const { crawlDelayMs = CRAWL_DELAY_MS } = this.#simulation;
+    this.#after(this.#random.integer(0, crawlDelayMs), () => {
+      this.#site.aheadMs += byMs;
+      if (moves) this.#site.process = "another process";
+      const lookAt = this.#lookAt;
+      if (lookAt === Number.POSITIVE_INFINITY) return;
+      if (byMs > 0) this.#lookWhenDue(lookAt);
+      else {
+        this.#after(this.#random.integer(1, EARLY_LOOK_MS_MAX), () => {
+          if (this.#lookAt === lookAt) this.#look();
+        });
+      }
+    });
   }
 
   #want(job: string, first = false): void {
@@ -261,7 +294,8 @@ class SimulatedWorld {
   #requestOne(work: Work, lateMs: number): void {
     const { job, turn, nth, requests } = work;
     this.#result.starts.push(this.#site.now);
-    const { hostDeath } = this.#simulation;
+    const { hostDeath, clockSet } = this.#simulation;
+    if (clockSet && this.#result.starts.length === clockSet.afterRequests) this.#setClock(clockSet);
     if (this.#result.starts.length === hostDeath?.afterRequests) {
       this.#backAt = this.#site.now + hostDeath.awayMs;
     }

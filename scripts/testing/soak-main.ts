@@ -6,12 +6,13 @@ import { orRefuse, readMinutes } from "./run-options.ts";
 const HELP = `npm run soak -- [--minutes N]
 
 Starts a nats-server, a gateway, a host of actors and a browser worker as processes on this machine. Clients commit,
-print PDFs, call agents, crawl and mint tokens. Where libfaketime is installed, the time of day jumps by days.
+print PDFs, call agents, crawl and mint tokens. Meanwhile the time of day of the platform jumps by days: by libfaketime
+where it is installed, otherwise by another Date in the processes.
 
   --minutes N   how long the load runs; 60 by default
 
-Afterwards it checks that nothing acknowledged is lost, that no work is left, and that no memory, descriptors, files
-or child processes grew. The exit status is 1 if not.
+Afterwards it checks that nothing acknowledged is lost, that no work is left, that no memory, descriptors, files, child
+processes or bounded streams grew, and that a crawl is refused when its time is over. The exit status is 1 if not.
 `;
 
 const options = {
@@ -28,9 +29,9 @@ const minutes = readMinutes(values.minutes, HELP);
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.once(signal, () => process.exit(1));
 }
-const { problems, work, figures, jumps, hasFakeTime } = await soakPlatform(minutes);
+const { problems, work, figures, jumps, means } = await soakPlatform(minutes);
 console.log(`\n${minutes} minutes: ${JSON.stringify(work)}`);
-console.log(hasFakeTime ? `${jumps} jumps of the time of day` : "no jumps: libfaketime is missing");
+console.log(`${jumps} jumps of the time of day ${means}`);
 for (const { name, early, late } of figures) {
   console.log(`${name.padEnd(30)} ${String(early).padStart(12)} ${String(late).padStart(12)}`);
 }

@@ -49,6 +49,7 @@ export class SoakWork implements AsyncDisposable {
   #isStopping = false;
   /** Seconds by which the platform's time of day is ahead of the machine's time of day. */
   #offsetSeconds = 0;
+  #lastCrawl = "";
 
   static async start(credentials: Credentials): Promise<SoakWork> {
     const site = await CrawlSite.start([
@@ -112,6 +113,26 @@ export class SoakWork implements AsyncDisposable {
     return [...new Set([...this.#failures, ...this.#tokens.failures, ...lost])];
   }
 
+  /**
+   * Changes the time of day by `jump` to one after which no crawl is kept. Returns what can still be read, whether it
+   * was removed or not.
+   */
+  async findKeptCrawls(jump: () => Promise<void>): Promise<string[]> {
+    const path = `/browser-rendering/crawl/${this.#lastCrawl}?limit=1`;
+    const before = await this.#statusOf(path);
+    await jump();
+    const after = await until(
+      "the crawl is refused",
+      async () => (await this.#statusOf(path)) === 404,
+      DONE_MS_MAX,
+    ).then(
+      () => 404,
+      () => this.#statusOf(path),
+    );
+    if (before === 200 && after === 404) return [];
+    return [`a crawl past its time: ${after}, and ${before} before`];
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isStopping = true;
     await this.#tokens.stop();
@@ -151,6 +172,7 @@ export class SoakWork implements AsyncDisposable {
     const url = `${this.#site.origins[0]}/`;
     const start = { url, render: false, limit: 20, maxAge: 0 };
     const id = await this.#rest("POST", "/browser-rendering/crawl", start);
+    this.#lastCrawl = String(id);
     const path = `/browser-rendering/crawl/${id}`;
     await until(
       `crawl ${id} ends`,
@@ -193,6 +215,14 @@ export class SoakWork implements AsyncDisposable {
     if (!response.ok)
       throw new Error(`${response.status} ${(await response.text()).slice(0, 200)}`);
     return new Response(await response.arrayBuffer());
+  }
+
+  async #statusOf(path: string): Promise<number> {
+    const { base_url, account_id, api_token } = this.#credentials;
+    const headers = { Authorization: `Bearer ${api_token}` };
+    const response = await fetch(`${base_url}/accounts/${account_id}${path}`, { headers });
+    await response.arrayBuffer();
+    return response.status;
   }
 
   async #rest(method: string, path: string, body?: unknown): Promise<unknown> {

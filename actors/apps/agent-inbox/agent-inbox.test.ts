@@ -6,6 +6,7 @@ import {
   DELIVERIES_TRIMMED_AT_ONCE,
   EVENT_IDS_KEPT_MS,
   EVENT_REQUEST_CHARS_MAX,
+  EVENT_ROWS_BYTES_MAX,
   EVENTS_WAITING_MAX,
 } from "../../../schemas/apps/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
@@ -149,6 +150,35 @@ describe("agent-inbox", () => {
       expect(isHeavy).to.equal(false);
     });
 
+    it("receive() keeps EVENT_ROWS_BYTES_MAX of requests, the newest, whatever number is to be kept", () => {
+      const headers = [["x", "y".repeat(60_000)]] as [string, string][];
+      const request = { method: "POST", url: "http://a/", headers };
+      const keep = { days: 30, count: 100_000 };
+      const count = Math.ceil(EVENT_ROWS_BYTES_MAX / 60_000) + 10;
+      for (let i = 0; i < count; i++) {
+        inbox.receive(`big ${i}`, { request, keep });
+        inbox.answer();
+      }
+      expect(inbox.state.inlineBytes).to.be.within(
+        EVENT_ROWS_BYTES_MAX - 61_000,
+        EVENT_ROWS_BYTES_MAX,
+      );
+      expect(inbox.ask("list", { limit: 1 }).deliveries[0]?.number).to.equal(count);
+    });
+
+    it("receive() refuses what exceeds EVENT_ROWS_BYTES_MAX while all events wait, with a time", () => {
+      const headers = [["x", "y".repeat(60_000)]] as [string, string][];
+      const request = { method: "POST", url: "http://a/", headers };
+      const bytes = JSON.stringify(request).length;
+      inbox.receive("first", { request });
+      inbox.state = { ...inbox.state, inlineBytes: EVENT_ROWS_BYTES_MAX - bytes };
+      expect(inbox.receive("last", { request })).to.include({ isNew: true });
+      const { code, details, message } = refusal(() => inbox.receive("more", { request }));
+      expect(code).to.equal("queue_full");
+      expect(message).to.equal("Cannot take event: events of 64 MB wait for this agent");
+      expect(details.retryAfterS).to.be.greaterThan(0);
+    });
+
     it("happened() does as receive() does, once", () => {
       for (let i = 0; i < 2; i++) {
         inbox.ask("happened", {
@@ -195,6 +225,23 @@ describe("agent-inbox", () => {
       expect(inbox.entry(2)).to.include({ status: "delivered" });
       const failed = inbox.ask("list", { limit: 10, status: "failed" });
       expect(failed.deliveries.map(({ number }) => number)).to.deep.equal([1]);
+    });
+
+    it("delivered() that failed is tried again after its pause, although the clock was set back by hours", () => {
+      inbox.receive("a");
+      for (const pause of DELIVERY_PAUSES_MS.slice(0, 2)) {
+        inbox.answer(500);
+        inbox.setClock(-3 * 3_600_000);
+        const start = inbox.now;
+        inbox.untilNextTry();
+        expect(inbox.now - start).to.equal(pause);
+      }
+      // The attempt gets no answer.
+      inbox.deliveries();
+      inbox.setClock(-3 * 3_600_000);
+      const start = inbox.now;
+      inbox.untilNextTry();
+      expect(inbox.now - start).to.equal(DELIVERY_ANSWER_MS_MAX + (DELIVERY_PAUSES_MS[2] ?? 0));
     });
 
     it("delivered() takes any answer that is not 2xx for a failure, and keeps its status", () => {

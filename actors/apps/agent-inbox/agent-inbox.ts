@@ -7,11 +7,12 @@ import { decodedSteps, entityOfPath, stepsOf } from "../../../schemas/apps/endpo
 import {
   EVENT_IDS_KEPT_MS,
   EVENT_REQUEST_CHARS_MAX,
+  EVENT_ROWS_BYTES_MAX,
   EVENTS_WAITING_MAX,
 } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { countOf, withRun } from "../lib/event-log/number-runs.ts";
+import { countOf, hasNumber, withRun } from "../lib/event-log/number-runs.ts";
 import { type RecentId, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
 import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
@@ -60,6 +61,7 @@ export const agentInboxActor = defineActor(agentInbox, {
     inlineBytes: 0,
     ids: [],
   },
+  mayComeEarly: ["resume"],
 
   handlers: {
     receive(state, event, context) {
@@ -186,10 +188,7 @@ function take(
     const text = `its request has more than ${EVENT_REQUEST_CHARS_MAX} characters`;
     throw new ActorError("body_too_large", `Cannot take event: ${text}`);
   }
-  if (countOf(draft.state.waiting) >= EVENTS_WAITING_MAX) {
-    const text = `Cannot take event: ${EVENTS_WAITING_MAX} wait for this agent`;
-    throw new ActorError("queue_full", text, { retryAfterS: EVENTS_WAITING_RETRY_S });
-  }
+  refuseIfFull(draft, inlineBytes);
   const { now, rows } = draft.context;
   const number = draft.state.next;
   const { body } = request;
@@ -219,6 +218,19 @@ function take(
   tellInbox(draft);
   if (draft.state.trimAt === undefined) draft.remind("trim", now + DAY_MS);
   return number;
+}
+
+/** Refuses an event while too many wait, or while those that wait have all bytes that the rows may have. */
+function refuseIfFull({ state }: InboxDraft, bytes: number): void {
+  const { waiting, first, inlineBytes } = state;
+  const isFull = hasNumber(waiting, first) && inlineBytes + bytes > EVENT_ROWS_BYTES_MAX;
+  if (!isFull && countOf(waiting) < EVENTS_WAITING_MAX) return;
+  const many = isFull
+    ? `events of ${EVENT_ROWS_BYTES_MAX / 1e6} MB`
+    : `${EVENTS_WAITING_MAX} events`;
+  throw new ActorError("queue_full", `Cannot take event: ${many} wait for this agent`, {
+    retryAfterS: EVENTS_WAITING_RETRY_S,
+  });
 }
 
 const isHeavy = ({ state }: InboxDraft) => state.inlineBytes > EVENT_INLINE_TOTAL_BYTES_MAX;

@@ -4,6 +4,7 @@ import {
   DELIVERIES_TRIMMED_AT_ONCE,
   EVENT_IDS_KEPT_MS,
   EVENT_IDS_MAX,
+  EVENT_ROWS_BYTES_MAX,
 } from "../../../schemas/apps/limits.ts";
 import { webhookPost } from "../../../schemas/apps/outgoing-webhook.ts";
 import { envelope } from "../../../schemas/contract.ts";
@@ -17,7 +18,7 @@ const DAY_MS = 86_400_000;
 const NEXT_STEP_MS = 1_000;
 
 /**
- * Removes the oldest entries past the number or age that is kept, up to the first waiting entry, at most
+ * Removes the oldest entries past the number, bytes or age that is kept, up to the first waiting entry, at most
  * DELIVERIES_TRIMMED_AT_ONCE in one call. Returns true if more entries may remain to be removed.
  */
 export function trim(draft: InboxDraft): boolean {
@@ -28,7 +29,8 @@ export function trim(draft: InboxDraft): boolean {
   for (; first < next && !hasNumber(waiting, first); first++) {
     const event = draft.event(first);
     const isTooOld = event.receivedAt <= draft.now - keep.days * DAY_MS;
-    if (!isTooOld && next - first <= keep.count) break;
+    const isTooMuch = next - first > keep.count || inlineBytes > EVENT_ROWS_BYTES_MAX;
+    if (!isTooOld && !isTooMuch) break;
     if (gone === DELIVERIES_TRIMMED_AT_ONCE) break;
     gone += 1;
     inlineBytes -= event.inlineBytes;

@@ -30,6 +30,7 @@ export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 
 type Result = Input<(typeof agentInbox)["messages"]["delivered"]>;
+type Turn = NonNullable<InboxDraft["state"]["turn"]>;
 /** An attempt that has ended. */
 type Tried = DeepReadonly<DeliveryOutcome> & { attempt: number; sentAt?: number | undefined };
 
@@ -104,7 +105,7 @@ export function resume(draft: InboxDraft): void {
   const { turn } = draft.state;
   const at = turn === undefined ? undefined : dueAt(turn);
   if (turn === undefined || at === undefined) beginAndTell(draft);
-  else if (draft.now < at) draft.remind("resume", at);
+  else if (draft.now < at) waitOn(draft, turn, at);
   else if (turn.sentAt === undefined) {
     beginTry(draft, turn.number, turn.attempt);
     tellAgent(draft);
@@ -114,6 +115,20 @@ export function resume(draft: InboxDraft): void {
   }
 }
 
+/** Waits on, but no longer than the pause of the attempt: the time of day may have been set back. */
+function waitOn(draft: InboxDraft, turn: Turn, at: number): void {
+  const { number, attempt, sentAt } = turn;
+  const dueAt = draft.now + (sentAt === undefined ? pauseBefore(attempt) : DELIVERY_ANSWER_MS_MAX);
+  if (at > dueAt) {
+    const again =
+      sentAt === undefined ? { number, attempt, dueAt } : { ...turn, sentAt: draft.now };
+    draft.change({ turn: again });
+  }
+  draft.remind("resume", Math.min(at, dueAt));
+}
+
+const pauseBefore = (attempt: number) => DELIVERY_PAUSES_MS[attempt - 2] ?? 0;
+
 function fail(draft: InboxDraft, number: number, tried: Tried): void {
   const { attempt } = tried;
   if (attempt >= DELIVERY_TRIES_MAX) {
@@ -121,7 +136,7 @@ function fail(draft: InboxDraft, number: number, tried: Tried): void {
     return;
   }
   draft.writeRows({ [eventRow(number)]: afterTry(draft, number, tried) });
-  const dueAt = draft.now + (DELIVERY_PAUSES_MS[attempt - 1] ?? 0);
+  const dueAt = draft.now + pauseBefore(attempt + 1);
   draft.change({ turn: { number, attempt: attempt + 1, dueAt } });
   wake(draft, dueAt);
 }

@@ -47,10 +47,10 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   readonly #turns = new Turns();
   readonly #deliveries: Deliveries;
   #agent = 0;
-  /** Whether a record is being written. */
   #isCommitting = false;
   readonly #held: HeldMessages;
-  #isIdle = true;
+  /** The last notice of the process. Its work has ended when it is idle and the record `after` is stored. */
+  #idle = { isIdle: true, after: 0 };
   #isOver = false;
   readonly #finished = new AbortController();
   #leaving: Error | undefined;
@@ -108,7 +108,8 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
   }
 
   get isBusy(): boolean {
-    const isAtWork = !this.#isIdle || this.#turns.size > 0 || this.#deliveries.isUnderWay;
+    const hasWork = !this.#idle.isIdle || this.#idle.after > this.#held.durable;
+    const isAtWork = hasWork || this.#turns.size > 0 || this.#deliveries.isUnderWay;
     return isAtWork || this.#isCommitting || !this.#sockets.isIdle;
   }
 
@@ -262,7 +263,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
         this.#held.hold(message, () => void operations.run(process, message, this.#address));
         break;
       case "idle":
-        this.#isIdle = message.isIdle;
+        this.#idle = message;
         this.#look();
         break;
       case "commit":
@@ -356,7 +357,7 @@ export class AgentInstance implements HostedInstance<AgentMessages> {
     this.#look();
     // Background work starts again in the next process, so it gets a short time. A turn may use its whole time limit.
     setTimeout(() => {
-      this.#isIdle = true;
+      this.#idle = { isIdle: true, after: 0 };
       this.#look();
     }, APP_DRAIN_MS).unref();
     setTimeout(() => this.#fail(reason), AGENT_TURN_MS_MAX).unref();

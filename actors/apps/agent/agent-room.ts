@@ -24,6 +24,8 @@ export class AgentRoom {
   #held = 0;
   /** Whether the account counts bytes of this agent. */
   #isCounted = false;
+  /** Whether the account may count bytes that the log does not state. */
+  #mayBeCounted = false;
 
   constructor(
     actors: Pick<ActorClient, "call">,
@@ -46,13 +48,20 @@ export class AgentRoom {
     return this.#isCounted;
   }
 
+  /** Whether the account may count bytes that the log does not state. */
+  get mayBeCounted(): boolean {
+    return this.#mayBeCounted;
+  }
+
   /**
    * Continues with the reservation that the log states. For a log without data, it is unknown whether the former owner
-   * has released the reservation, so the first record reserves anew.
+   * has released the reservation, so the first record reserves anew. That owner may also have been killed between its
+   * reservation and its first record.
    */
-  resume(stated: number, isBlank: boolean): void {
+  resume(stated: number, { isBlank, hadOwner }: { isBlank: boolean; hadOwner: boolean }): void {
     this.#held = isBlank ? 0 : stated;
     this.#isCounted = stated > 0;
+    this.#mayBeCounted = isBlank && hadOwner;
   }
 
   /** Resolves when the log may take this many bytes. Rejects with `limit_reached`, or with a temporary error. */
@@ -65,7 +74,7 @@ export class AgentRoom {
 
   /** Releases the reservation of an agent that stores nothing any more. */
   async letGo(): Promise<void> {
-    if (this.#isCounted) await this.#ask(0, 0);
+    if (this.#isCounted || this.#mayBeCounted) await this.#ask(0, 0);
   }
 
   async #ask(bytes: number, wanted: number): Promise<void> {
@@ -73,5 +82,6 @@ export class AgentRoom {
     const given = await this.#actors.call(appUsage, this.#accountId, "hold", input);
     this.#held = given.bytes;
     this.#isCounted = given.bytes > 0;
+    this.#mayBeCounted = false;
   }
 }

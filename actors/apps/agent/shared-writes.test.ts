@@ -41,6 +41,27 @@ describe("SharedWrites", function () {
   });
 });
 
+describe("SharedWrites of several accounts", function () {
+  this.timeout(90_000);
+
+  it("let a write of another account pass those of an account that writes much", async () => {
+    await using world = await startWorld();
+    const writes = new SharedWrites(world.bus, systemClock);
+    const order: string[] = [];
+    const write = (agent: string) => {
+      const subject = agentLogsOf(FIRST_LAYOUT, agent).log(agent);
+      const payload = Buffer.alloc(500_000);
+      return writes
+        .write({ subject, payload, expect: { sequence: 0 } })
+        .then(() => order.push(agent));
+    };
+    const many = Array.from({ length: 60 }, (_, number) => write(`many.${number}`));
+    await Promise.all([...many, write("few.0")]);
+    // Without turns it is the last one.
+    expect(order.indexOf("few.0")).to.be.below(30);
+  });
+});
+
 describe("SubjectLog", function () {
   this.timeout(90_000);
   const text = (payload: string) => ({ payload: Buffer.from(payload), headers: { N: payload } });

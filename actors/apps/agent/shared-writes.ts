@@ -1,11 +1,14 @@
 /**
  * Joins the writes of several callers to one stream. The server syncs a single write to disk separately, but syncs a
- * batch of waiting writes together. Each write keeps its own fence and fails alone.
+ * batch of waiting writes together. Each write keeps its own fence and fails alone. Accounts, which the first two
+ * tokens of a subject identify, take turns.
  */
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import { type Write, WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
+import { firstTwoTokens } from "../../runtime/bus/first-two-tokens.ts";
 import type { Clock } from "../../runtime/lib/clock.ts";
+import { TurnQueue } from "../../runtime/lib/turn-queue.ts";
 import { Gathering } from "./gathering.ts";
 
 /**
@@ -39,7 +42,9 @@ export class SharedWrites {
   readonly #bus: Bus;
   readonly #clock: Clock;
   readonly #gathering: Gathering;
-  #waiting: Waiting[] = [];
+  readonly #queue = new TurnQueue<string, Waiting>();
+  /** The write whose turn is next. It had no room in the last batch. */
+  #next: Waiting | undefined;
   #isRunning = false;
 
   constructor(bus: Bus, clock: Clock) {
@@ -51,8 +56,8 @@ export class SharedWrites {
   /** Resolves with the sequence in the stream. Rejects as `writeAtomically`. */
   write(write: Write): Promise<number> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ write, resolve, reject });
-      this.#gathering.came(this.#waiting.length);
+      this.#queue.push(firstTwoTokens(write.subject), { write, resolve, reject });
+      this.#gathering.came(this.#waiting);
       if (this.#isRunning) return;
       this.#isRunning = true;
       // Waits until this turn of the event loop has ended, so that its other writes join the first batch.
@@ -61,26 +66,35 @@ export class SharedWrites {
   }
 
   async #run(): Promise<void> {
-    while (this.#waiting.length > 0) {
+    while (this.#waiting > 0) {
       const taken = this.#take();
       const startedAt = this.#clock.monotonic();
       if (taken.length <= ALONE_MAX) await Promise.all(taken.map((one) => this.#alone(one)));
       else await this.#together(taken);
       const tookMs = this.#clock.monotonic() - startedAt;
-      const last = { answered: taken.length, tookMs, waiting: this.#waiting.length };
+      const last = { answered: taken.length, tookMs, waiting: this.#waiting };
       await this.#gathering.pause(last);
     }
     this.#isRunning = false;
   }
 
-  /** Takes the waiting writes that one batch can hold, those that waited longest first. */
+  get #waiting(): number {
+    return this.#queue.size + (this.#next ? 1 : 0);
+  }
+
+  /** Takes the waiting writes that one batch can hold, in the order of their turns. */
   #take(): Waiting[] {
+    const taken: Waiting[] = [];
     let bytes = 0;
-    const end = this.#waiting.findIndex(({ write }, index) => {
-      bytes += write.payload.length;
-      return index > 0 && (index >= BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX);
-    });
-    return this.#waiting.splice(0, end === -1 ? this.#waiting.length : end);
+    let next = this.#next ?? this.#queue.shift();
+    for (; next; next = this.#queue.shift()) {
+      bytes += next.write.payload.length;
+      const isFull = taken.length >= BATCH_MESSAGES_MAX || bytes > BATCH_BYTES_MAX;
+      if (isFull && taken.length > 0) break;
+      taken.push(next);
+    }
+    this.#next = next;
+    return taken;
   }
 
   async #together(taken: readonly Waiting[]): Promise<void> {

@@ -149,6 +149,17 @@ describe("SocketSender", function () {
     expect(gone).to.deep.equal(["all"]);
   });
 
+  it("an action for no socket notices that the gateway is not there, and changes nothing where it is", async () => {
+    const { sender, gateway, gone, send, subscription } = opened();
+    send([{ to: [], frame: { text: "" } }]);
+    await sender.arrived(gateway);
+    expect(gone).to.deep.equal([]);
+    subscription.unsubscribe();
+    send([{ to: [], frame: { text: "" } }]);
+    await sender.arrived(gateway);
+    expect(gone).to.deep.equal(["all"]);
+  });
+
   it("sends actions without a record only while the agent is surely here", async () => {
     const { batches, send, state } = opened({ isOurs: false });
     send([frame("x")]);

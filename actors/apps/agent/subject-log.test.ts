@@ -109,4 +109,16 @@ describe("SubjectLog", function () {
     expect(messages.map(({ data }) => Buffer.from(data).toString())).to.deep.equal(texts);
     await host.close();
   });
+
+  it("takeOver() lets the log of another account pass those of an account that opens many", async () => {
+    await using logs = await startLogs(64);
+    const host = await logs.open("host");
+    const names = Array.from({ length: 40 }, (_, index) => `many.app.A.${index}`);
+    for (const name of [...names, "few.app.A.0"]) await logs.write(name, "record");
+    const order: string[] = [];
+    const open = (name: string) => logs.takeOver(host, name).then(() => order.push(name));
+    await Promise.all([...names, "few.app.A.0"].map(open));
+    // Without turns it is the last one.
+    expect(order.indexOf("few.app.A.0")).to.be.below(30);
+  });
 });

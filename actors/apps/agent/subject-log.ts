@@ -6,7 +6,8 @@ import { setTimeout as wait } from "node:timers/promises";
 import { BUS_REQUEST_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import { WriteRefused, writeAtomically } from "../../runtime/bus/atomic-batch.ts";
 import type { Bus } from "../../runtime/bus/bus.ts";
-import { isUnanswered, readDirect } from "../../runtime/bus/read-direct.ts";
+import { firstTwoTokens } from "../../runtime/bus/first-two-tokens.ts";
+import { isUnanswered, readDirect } from "../../runtime/bus/reads/read-direct.ts";
 import type { SharedWrites } from "./shared-writes.ts";
 
 export interface LogMessage {
@@ -45,7 +46,8 @@ export class SubjectLog {
     at: { stream: string; subject: string; writes: SharedWrites },
     first: (last: LogMessage | undefined) => NewLogMessage,
   ): Promise<{ log: SubjectLog; messages: LogMessage[] }> {
-    return bus.readLimits.logs.run(() => SubjectLog.#takeOver(bus, at, first));
+    const owner = firstTwoTokens(at.subject);
+    return bus.readLimits.logs.run(owner, () => SubjectLog.#takeOver(bus, at, first));
   }
 
   static async #takeOver(
@@ -113,9 +115,10 @@ export class SubjectLog {
    */
   async remove(sequences: readonly number[]): Promise<void> {
     const { jetstream, readLimits } = this.#bus;
+    const owner = firstTwoTokens(this.#subject);
     for (const sequence of sequences) {
       const remove = () => jetstream.streams.deleteMessage(this.#stream, sequence, false);
-      await readLimits.logs.run(() => this.#bus.whileConnected(remove));
+      await readLimits.logs.run(owner, () => this.#bus.whileConnected(remove));
     }
   }
 

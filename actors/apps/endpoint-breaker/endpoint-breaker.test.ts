@@ -8,13 +8,15 @@ import {
   endpointBreakerActor,
 } from "./endpoint-breaker.ts";
 
+const HOUR_MS = 3_600_000;
+
 describe("endpoint-breaker", () => {
   let state: typeof endpointBreakerActor.initial;
   let now: number;
   let ids: number;
   beforeEach(() => {
     state = endpointBreakerActor.initial;
-    now = 1_000_000;
+    now = 100 * HOUR_MS;
     ids = 0;
   });
   const idOf = (number: number) => number.toString(16).padStart(32, "0");
@@ -78,6 +80,18 @@ describe("endpoint-breaker", () => {
     now += BREAKER_PROBE_MS_MAX;
     expect(admit().isOpen).to.equal(false);
     expect(admit().isOpen).to.equal(true);
+  });
+
+  it("admit() waits no longer than its times if the clock was set back by hours", () => {
+    open();
+    now -= 3 * HOUR_MS;
+    expect(admit()).to.deep.include({ isOpen: true, until: now + BREAKER_OPEN_MS });
+    now += BREAKER_OPEN_MS;
+    expect(admit().isOpen).to.equal(false);
+    now -= 3 * HOUR_MS;
+    expect(admit()).to.deep.include({ isOpen: true, until: now + BREAKER_PROBE_MS_MAX });
+    now += BREAKER_PROBE_MS_MAX;
+    expect(admit().isOpen).to.equal(false);
   });
 
   it("report() of a try before the opening does not change the time of the next try", () => {

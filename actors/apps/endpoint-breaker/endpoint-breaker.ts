@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { endpointBreaker } from "../../../schemas/apps/outgoing-webhook.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 
@@ -23,6 +24,7 @@ export const BREAKER_PROBE_MS_MAX = 60_000;
 /** Number of reported failures that are remembered to recognize repeated reports. */
 const BREAKER_REPORTS_KEPT = 32;
 
+type State = z.infer<typeof State>;
 const State = z.object({
   /** Consecutive failures. */
   failures: z.int().min(0),
@@ -55,7 +57,8 @@ export const endpointBreakerActor = defineActor(endpointBreaker, {
   durable: false,
 
   handlers: {
-    admit(state, { probe: id }, { now }) {
+    admit(before, { probe: id }, { now }) {
+      const state = atPresent(before, now);
       const { open } = state;
       if (open === undefined) return { state, reply: { isOpen: false as const } };
       const busyUntil = open.probe === undefined ? 0 : open.probe.at + BREAKER_PROBE_MS_MAX;
@@ -87,3 +90,14 @@ export const endpointBreakerActor = defineActor(endpointBreaker, {
     },
   },
 });
+
+/** Limits the times to those that could be set now, because the clock may have been set back. */
+function atPresent(state: DeepReadonly<State>, now: number): DeepReadonly<State> {
+  const { open } = state;
+  if (open === undefined) return state;
+  const { until, forMs, probe } = open;
+  if (until <= now + forMs && (probe?.at ?? 0) <= now) return state;
+  const limited = { until: Math.min(until, now + forMs), forMs };
+  const probed = probe && { probe: { ...probe, at: Math.min(probe.at, now) } };
+  return { ...state, open: { ...limited, ...probed } };
+}

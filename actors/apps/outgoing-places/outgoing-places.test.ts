@@ -128,6 +128,17 @@ describe("outgoing-places", () => {
     expect([...places.reminders]).to.deep.equal([]);
   });
 
+  it("expire() waits no longer for lost places although the clock was set back by hours", () => {
+    places.want("lost", OUTGOING_PLACES_MAX);
+    places.want("a", 1);
+    places.granted();
+    places.setClock(-3 * 3_600_000);
+    const start = places.now;
+    places.remind("expire");
+    expect(places.now - start).to.equal(OUTGOING_PLACE_MS_MAX);
+    expect(places.granted()).to.deep.equal(["a 1"]);
+  });
+
   it("wanted() sets the reminder again if a host of an older version has lost it", () => {
     places.want("lost", OUTGOING_PLACES_MAX);
     places.want("a", 1);

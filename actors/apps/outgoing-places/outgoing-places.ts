@@ -19,6 +19,7 @@ export const outgoingPlacesActor = defineActor(outgoingPlaces, {
   state: OutgoingPlacesState,
   rows: WaitingQueueRow,
   initial: { next: 1, places: [] },
+  mayComeEarly: ["expire"],
 
   handlers: {
     wanted(state, { queue, places, returned }, context) {

@@ -46,7 +46,9 @@ export class PlacesDraft extends Draft<OutgoingPlacesState, WaitingQueueRow, "ex
 
   expire(): void {
     const isLate = ({ at }: { at: number }) => at + OUTGOING_PLACE_MS_MAX <= this.now;
-    this.state.places = this.state.places.filter((place) => !isLate(place));
+    const places = this.state.places.filter((place) => !isLate(place));
+    // A time in the future means that the clock was set back.
+    this.state.places = places.map(({ queue, at }) => ({ queue, at: Math.min(at, this.now) }));
     delete this.state.expireAt;
   }
 

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { Body } from "../../../schemas/apps/app-exchange.ts";
 import { OutgoingTry, SigningSecrets } from "../../../schemas/apps/outgoing-webhook.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
+import { Steady } from "../../runtime/lib/steady-clock.ts";
 import { RecentDays, RecentIdsRow } from "../lib/event-log/recent-ids.ts";
 
 export const OutgoingState = z.object({
@@ -38,6 +39,8 @@ export const OutgoingState = z.object({
   /** Time of the reminder `resume`. The reminder may come earlier than needed. */
   resumeAt: EpochMs.optional(),
   trimAt: EpochMs.optional(),
+  /** Tells whether the time of day was set after the times of `waiting` were stored. */
+  clock: Steady.optional(),
 });
 export type OutgoingState = z.infer<typeof OutgoingState>;
 

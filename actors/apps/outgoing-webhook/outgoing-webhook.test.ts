@@ -62,6 +62,25 @@ describe("outgoing-webhook", () => {
     expect(queue.entry(1)).to.include({ status: "failed" });
   });
 
+  it("tried() that failed is tried again after its pause, although the clock was set back by hours", () => {
+    const back = () => {
+      queue.setClock(-3 * 3_600_000);
+      return queue.now;
+    };
+    queue.process = "process";
+    queue.send("one");
+    const post = queue.untilNextPost();
+    back();
+    queue.tried(post, 500);
+    const since = back();
+    const next = queue.untilNextPost();
+    expect(queue.now - since).to.equal(OUTGOING_PAUSES_MS[0]);
+    // The worker of the second attempt is lost.
+    const again = back();
+    expect(queue.untilNextPost().attempt).to.equal(next.attempt + 1);
+    expect(queue.now - again).to.equal(OUTGOING_TRY_MS_MAX + (OUTGOING_PAUSES_MS[1] ?? 0));
+  });
+
   it("tried() with 410 ends it, and Retry-After moves the next try, within its bound", () => {
     queue.send("gone");
     queue.tried(queue.untilNextPost(), 410);

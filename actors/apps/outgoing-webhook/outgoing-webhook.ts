@@ -45,8 +45,8 @@ type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "content
  * Stored at: `agentKey`, or account id for webhooks of rendering jobs
  *
  * State: `{ next, first, waiting: [{ number, dueAt, sentAt?, hasPlace? }], wanted?, wantedAt?, payloadBytes?,
- * toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt? }`: which have not ended, when each is due, and for
- * how many places the queue waits
+ * toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt?, clock?: { id, aheadMs } }`: which have not ended,
+ * when each is due, and for how many places the queue waits
  *
  * Row `webhook/<number>`: `{ row, id, url, payload, payloadBytes, contentType, secret?: { name } or { sealed } or
  * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, trace?, tries: [{
@@ -60,6 +60,7 @@ export const outgoingWebhookActor = defineActor(outgoingWebhook, {
   state: OutgoingState,
   rows: OutgoingRow,
   initial: { next: 1, first: 1, waiting: [], ids: [] },
+  mayComeEarly: ["resume"],
 
   handlers: {
     send(state, wanted, context) {

@@ -146,7 +146,10 @@ export class Agent<Env = unknown, State = unknown> {
     return (connection as AgentConnection).kept.hasProtocol;
   }
 
-  /** Calls a method after a number of seconds, at a time, or by a cron expression (UTC). */
+  /**
+   * Calls a method after a number of seconds (up to 100 years), at a time (up to 9999-12-31T00:00Z), or by a cron
+   * expression (UTC).
+   */
   async schedule<T = unknown>(
     when: Date | string | number,
     callback: MethodName<this>,

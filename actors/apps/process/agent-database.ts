@@ -205,6 +205,9 @@ export class AgentDatabase {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    // A statement keeps its database in memory, and the authorizer of the database keeps this object and all of the
+    // agent: a cycle that the garbage collector cannot see.
+    this.forget();
     this.log.close();
   }
 

@@ -48,14 +48,19 @@ export class DeliveryChain {
     }
     const { gate } = this.#agent;
     const { asked } = gate;
-    const { isTaken, say } = await run();
-    // Messages that arrive together are handled together, so a delivery that follows this one is already known now.
-    const isFollowed = this.#last.turn !== turn;
-    // The next delivery starts only now. If it started earlier, the record of this one could contain half of its
-    // changes.
-    const hasNext = isFollowed && isTaken && gate.asked === asked && this.#hasRoom();
-    say({ isSoon: !hasNext });
-    resolve(hasNext);
+    let hasNext = false;
+    try {
+      const { isTaken, say } = await run();
+      // Messages that arrive together are handled together, so a delivery that follows this one is already known now.
+      const isFollowed = this.#last.turn !== turn;
+      // The next delivery starts only now. If it started earlier, the record of this one could contain half of its
+      // changes.
+      hasNext = isFollowed && isTaken && gate.asked === asked && this.#hasRoom();
+      say({ isSoon: !hasNext });
+    } finally {
+      // Without a result of this delivery, the following ones are offered again.
+      resolve(hasNext);
+    }
   }
 
   /**

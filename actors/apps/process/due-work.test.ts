@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { OUTGOING_SECRETS_MAX } from "../../../schemas/apps/limits.ts";
+import { REMINDER_AT_MAX } from "../../../schemas/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { MemoryHost } from "../package/testing/memory-host.ts";
 
@@ -35,6 +36,13 @@ export class Worker extends Agent<any> {
   async twice(fails) { let tries = 0; return this.retry((attempt) => { tries += 1; if (attempt <= fails) throw new Error("try " + attempt); return tries; }, { baseDelayMs: 1, maxDelayMs: 2 }); }
   hook(secret = "s") { return this.webhook("https://receiver.example/in", { a: 1 }, { secret }); }
   async alive() { const release = await this.keepAlive(); void this.held.promise.then(() => { this.note("released"); release(); }); }
+}
+export class Early extends Agent<any> {
+  prepared = Promise.withResolvers();
+  closed = Promise.withResolvers();
+  constructor(context, env) { super(context, env); context.waitUntil(this.prepared.promise); }
+  onClose() { return this.closed.promise; }
+  end(name) { this[name].resolve(); }
 }
 `;
 
@@ -203,11 +211,20 @@ describe("an app's process: schedules, queue and submissions", function () {
       expect(host.logs.get(key)?.wakeAt).to.satisfy(Number.isInteger);
     });
 
+    it("the last date that a reminder can have sets an alarm", async () => {
+      const key = fresh();
+      await host.invoke(key, "plan", new Date(REMINDER_AT_MAX), "tick", 1);
+      expect(host.logs.get(key)?.wakeAt).to.equal(REMINDER_AT_MAX);
+    });
+
     const bad: [unknown, RegExp][] = [
       ["61 * * * *", /no cron expression/],
       ["0 0 31 2 *", /never due/],
       [-1, /the delay is -1/],
       [new Date(Number.NaN), /the date is invalid/],
+      [new Date(REMINDER_AT_MAX + 1), /date is 9999-12-31T00:00:00.001Z, expected one up to 9999/],
+      [new Date(8.64e15), /date is \+275760-09-13T00:00:00.000Z, expected one up to 9999-12-31T/],
+      ["0 0 12 31 12 * 9999", /never due/],
       [undefined, /expected seconds, a Date or a cron/],
     ];
     for (const [when, message] of bad) {
@@ -444,5 +461,17 @@ describe("an app's process: schedules, queue and submissions", function () {
     await host.invoke(key, "letGo");
     await until("it is released", () => host.idle.get(key));
     expect(await done(key)).to.deep.equal(["released"]);
+  });
+
+  it("work that begins outside of turns keeps the agent: in a constructor, and for a lost socket", async () => {
+    const key = "Early/one";
+    await host.connect(key, { id: "c", number: 1, gateway: "g" });
+    expect(host.idle.get(key)).to.equal(false);
+    await host.invoke(key, "end", "prepared");
+    await until("the constructor's work has ended", () => host.idle.get(key));
+    host.gone(key, "g", [1]);
+    await until("the agent is at work", () => host.idle.get(key) === false);
+    await host.invoke(key, "end", "closed");
+    await until("the socket is handled", () => host.idle.get(key));
   });
 });

@@ -2,6 +2,7 @@
  * Runs an agent's due work. While the agent is in memory, a timer starts the work. Otherwise the alarm that the host
  * keeps wakes the agent.
  */
+import { REMINDER_AT_MAX } from "../../../schemas/limits.ts";
 import type { AgentCore } from "./agent-core.ts";
 import { clearTimeout, setImmediate, setTimeout } from "./native-timers.ts";
 import { readValue, writeValue } from "./own-tables.ts";
@@ -150,7 +151,9 @@ export class DueWork {
       writeValue(this.#agent.database, ALARM, null);
       return null;
     }
-    const wanted = next > now + NEAR_MS ? Math.ceil(next) : now + SAFETY_MS;
+    // Databases of earlier versions may have times that no reminder can have.
+    const far = Math.min(Math.ceil(next), REMINDER_AT_MAX);
+    const wanted = next > now + NEAR_MS ? far : now + SAFETY_MS;
     // The current alarm fires early enough. When it fires, it is set again for the wanted time.
     if (set !== undefined && set <= wanted) return undefined;
     writeValue(this.#agent.database, ALARM, wanted);

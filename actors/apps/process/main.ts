@@ -136,7 +136,7 @@ async function startApp(start: StartProcess): Promise<void> {
     }
     const entry = new Entry(exported.default as EntryExport | undefined, env, start.limits, {
       report: (error) => link.log("error", inspectValue(error)),
-      tell: (isIdle) => send({ type: "idle", agent: ENTRY, isIdle }),
+      tell: (isIdle) => send({ type: "idle", agent: ENTRY, after: 0, isIdle }),
       streams,
       say: (stream, part) => send({ type: "part", stream, after: 0, part }),
     });

@@ -18,7 +18,7 @@ import { InputGate } from "./input-gate.ts";
 import { methodOf } from "./methods.ts";
 import { clearTimeout, setTimeout } from "./native-timers.ts";
 import { OutputGate } from "./output-gate.ts";
-import { createOwnTables } from "./own-tables.ts";
+import { createOwnTables, emptyDatabase } from "./own-tables.ts";
 import { PageLog, restoreImage } from "./page-log.ts";
 import { Queue } from "./queue.ts";
 import { Replies } from "./replies.ts";
@@ -68,7 +68,8 @@ export class OpenAgent implements AgentCore {
   due: DueWork;
   /** App code runs only when the agent has an instance: see ready(). */
   declare instance: AnyAgent;
-  readonly #options: OpenOptions;
+  readonly #agentClass: AgentClass;
+  readonly #env: object;
   #starting: Promise<void> | undefined;
   #isStarted = false;
   /** Critical sections that the constructor and `onStart` began. The agent has started when they have ended. */
@@ -81,13 +82,16 @@ export class OpenAgent implements AgentCore {
   #turns = 0;
   #endedTurns = 0;
   #background = 0;
-  #isIdle = false;
+  /** The last report to the host, which takes a new agent for idle. */
+  #isIdle = true;
   #isClosed = false;
   readonly #openedAt = Date.now();
 
   constructor(options: OpenOptions) {
     const { number, address, agentClass, image, records, link } = options;
-    this.#options = options;
+    // The options are not kept: the image and the records may have many megabytes.
+    this.#agentClass = agentClass;
+    this.#env = options.env;
     this.number = number;
     this.address = address;
     this.limits = options.limits;
@@ -225,6 +229,7 @@ export class OpenAgent implements AgentCore {
   /** Runs work outside of turns. The agent stays in memory until the work ends. */
   background(work: () => unknown): void {
     this.#background += 1;
+    this.noteIdle();
     void this.#inBackground(work);
   }
 
@@ -262,28 +267,7 @@ export class OpenAgent implements AgentCore {
    */
   destroy(): void {
     this.sockets.closeAll(CLOSED_BY_SERVER, "The agent was destroyed");
-    const { database } = this;
-    const named =
-      "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
-    const kept = "name NOT IN ('_trunkline_answered', '_trunkline_values')";
-    database.ownScript("PRAGMA foreign_keys = OFF");
-    for (;;) {
-      // Virtual tables come before other tables, because dropping a virtual table also drops the tables it consists
-      // of.
-      const [row] = database.own(
-        `${named} AND type IN ('view', 'trigger', 'table') AND ${kept}
-        ORDER BY type = 'view' DESC, type = 'trigger' DESC, sql LIKE 'CREATE VIRTUAL%' DESC LIMIT 1`,
-      );
-      if (row === undefined) break;
-      database.ownScript(`DROP ${String(row.type)} "${String(row.name).replaceAll('"', '""')}"`);
-    }
-    database.ownScript(
-      "DELETE FROM _trunkline_values WHERE key <> 'alarm'; PRAGMA foreign_keys = ON",
-    );
-    createOwnTables(database);
-    // Removed rows leave free pages, which would be part of every image.
-    if (!database.isInTransaction) database.ownScript("VACUUM");
-    database.forget();
+    emptyDatabase(this.database);
     this.gate.destroyed();
     this.due.close();
     this.state = new AgentState(this);
@@ -323,8 +307,8 @@ export class OpenAgent implements AgentCore {
   }
 
   #construct(): AnyAgent {
-    const { agentClass, env } = this.#options;
-    return this.runAs({}, () => new agentClass(agentContext(this), env as never));
+    const [agentClass, env] = [this.#agentClass, this.#env as never];
+    return this.runAs({}, () => new agentClass(agentContext(this), env));
   }
 
   async #start(props: unknown): Promise<void> {
@@ -388,13 +372,15 @@ export class OpenAgent implements AgentCore {
 
   /**
    * Reports to the host whether the agent is idle. During a turn this is not needed, because the host knows of the
-   * turn. At the end of a turn, remaining work is reported before the answer.
+   * turn. At the end of a turn, remaining work is reported before the answer. The end of work counts when the record
+   * with its last changes is stored, because the host drops later records of an idle agent that it closes.
    */
   noteIdle(): void {
     if (this.#isClosed || this.#turns > 0) return;
     const isIdle = this.#background === 0 && !this.due.isNear;
     if (isIdle === this.#isIdle) return;
     this.#isIdle = isIdle;
-    this.link.send({ type: "idle", agent: this.number, isIdle });
+    const after = isIdle ? this.gate.after() : 0;
+    this.link.send({ type: "idle", agent: this.number, after, isIdle });
   }
 }

@@ -42,6 +42,30 @@ export function createOwnTables(database: AgentDatabase): void {
   database.ownScript(TABLES);
 }
 
+/** Deletes all data except replies and the time of the alarm. */
+export function emptyDatabase(database: AgentDatabase): void {
+  const named = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
+  const kept = "name NOT IN ('_trunkline_answered', '_trunkline_values')";
+  database.ownScript("PRAGMA foreign_keys = OFF");
+  for (;;) {
+    // Virtual tables come before other tables, because dropping a virtual table also drops the tables it consists
+    // of.
+    const [row] = database.own(
+      `${named} AND type IN ('view', 'trigger', 'table') AND ${kept}
+      ORDER BY type = 'view' DESC, type = 'trigger' DESC, sql LIKE 'CREATE VIRTUAL%' DESC LIMIT 1`,
+    );
+    if (row === undefined) break;
+    database.ownScript(`DROP ${String(row.type)} "${String(row.name).replaceAll('"', '""')}"`);
+  }
+  database.ownScript(
+    "DELETE FROM _trunkline_values WHERE key <> 'alarm'; PRAGMA foreign_keys = ON",
+  );
+  createOwnTables(database);
+  // Removed rows leave free pages, which would be part of every image.
+  if (!database.isInTransaction) database.ownScript("VACUUM");
+  database.forget();
+}
+
 const IS_EMPTY = `SELECT NOT EXISTS (
   SELECT 1 FROM sqlite_schema WHERE name NOT GLOB '_trunkline_*' AND name NOT GLOB 'sqlite_*'
   UNION ALL SELECT 1 FROM _trunkline_values WHERE value IS NOT NULL

@@ -1,6 +1,6 @@
 import { serialize } from "node:v8";
 import { expect } from "chai";
-import { MemoryHost } from "../package/testing/memory-host.ts";
+import { MemoryHost, RefusedTurn } from "../package/testing/memory-host.ts";
 
 import { AGENT_CLIENTS_MAX } from "./replies.ts";
 
@@ -10,6 +10,20 @@ export class Ledger extends Agent<any> {
   onStart() { this.sql\`CREATE TABLE IF NOT EXISTS entries (id INTEGER PRIMARY KEY, what TEXT NOT NULL)\`; }
   add(what) { this.sql\`INSERT INTO entries (what) VALUES (\${what})\`; return this.all().length; }
   all() { return this.sql\`SELECT what FROM entries ORDER BY id\`.map(({ what }) => what); }
+  fill() {
+    this.sql\`CREATE TABLE full (bytes BLOB)\`;
+    this.sql\`CREATE TABLE ran (times INTEGER)\`;
+    this.sql\`INSERT INTO ran VALUES (0)\`;
+    for (const bytes of [500_000, 5_000]) {
+      try { for (;;) this.sql\`INSERT INTO full VALUES (randomblob(\${bytes}))\`; } catch {}
+    }
+  }
+  give(bytes) {
+    this.sql\`UPDATE ran SET times = times + 1\`;
+    return this.sql\`SELECT randomblob(\${bytes}) AS bytes\`[0].bytes;
+  }
+  onRequest() { return new Response(this.give(6_000_000)); }
+  ran() { return this.sql\`SELECT times FROM ran\`[0].times; }
 }
 export default { fetch: () => new Response() };
 `;
@@ -141,5 +155,58 @@ describe("the replies of an agent", function () {
     } finally {
       await own.stop();
     }
+  });
+
+  describe("of an agent whose database is full", () => {
+    const LIMIT = 8 * 1024 ** 2;
+    let own: MemoryHost;
+    before(async () => {
+      own = await MemoryHost.start({
+        code: CODE,
+        agents: AGENTS,
+        limits: { databaseBytes: LIMIT },
+      });
+    });
+    after(() => own.stop());
+    const give = (key: string, id: string, bytes: number) => {
+      const args = new Uint8Array(serialize({ args: [bytes] }));
+      return own.turn(key, { type: "invoke", method: "give", args }, id);
+    };
+    const ran = (key: string) => own.invoke(key, "ran");
+
+    it("answers with a reply that it cannot keep, and refuses to run the call again", async () => {
+      const key = "Ledger/large";
+      await own.invoke(key, "fill");
+      const first = await give(key, "same", 6_000_000);
+      expect(first.type === "invoked" && first.result.length).to.be.greaterThan(6_000_000);
+      const again = await give(key, "same", 6_000_000).catch((error: unknown) => error);
+      expect(again).to.be.instanceOf(RefusedTurn);
+      expect((again as RefusedTurn).error.refusal).to.equal("may_have_run");
+      expect(await ran(key)).to.equal(1);
+    });
+
+    it("keeps the newest replies in the room of older ones", async () => {
+      const key = "Ledger/many";
+      await own.invoke(key, "fill");
+      for (let id = 1; id <= 8; id += 1) {
+        const reply = await give(key, `${id}`, 1_000_000);
+        expect(await give(key, `${id}`, 1_000_000)).to.deep.equal(reply);
+        expect(await ran(key)).to.equal(id);
+      }
+    });
+
+    it("keeps the status of a delivery, and goes on with the next one", async () => {
+      const key = "Ledger/events";
+      await own.invoke(key, "fill");
+      for (const _ of [1, 2]) {
+        const results = await own.deliver(key, [
+          ["a", "/"],
+          ["b", "/"],
+        ]);
+        for (const result of results) expect(result.status).to.equal("fulfilled");
+      }
+      // The second event may have been left out the first time, but none was handled twice.
+      expect(await ran(key)).to.equal(2);
+    });
   });
 });

@@ -94,16 +94,10 @@ export class Replies {
     return row === undefined ? undefined : unpack(row.result as Uint8Array);
   }
 
-  /** Stores the outcome of a message. Call it only one time for each id. */
+  /** Stores the outcome of a message. Call it only one time for each id, except after it threw `storage_full`. */
   put({ id, call }: AnsweredMessage, outcome: Outcome): void {
     const packed = pack(outcome);
-    const position = this.#last + 1;
-    this.#database.own(
-      "INSERT INTO _trunkline_answered VALUES (?, ?, ?, ?, ?)",
-      ...[position, id, call?.client ?? null, call?.number ?? null],
-      packed,
-    );
-    this.#add(id, { position, bytes: packed.length, call });
+    // In a full database, the new reply may need the room of the deleted ones.
     if (call) {
       const settled = this.#settledBy(call);
       if (settled.length > 0) this.#mark(call.client, call.settled);
@@ -111,12 +105,19 @@ export class Replies {
     }
     // Replies past the limits are deleted after the settled ones, so that no needed reply is deleted while settled
     // ones exist.
-    const past = this.#pastBounds();
+    const past = this.#pastBounds(packed.length);
     for (const known of past) {
       const removed = this.#replies.get(known)?.call;
       if (removed) this.#mark(removed.client, removed.number + 1);
     }
     this.#remove(past);
+    const position = this.#last + 1;
+    this.#database.own(
+      "INSERT INTO _trunkline_answered VALUES (?, ?, ?, ?, ?)",
+      ...[position, id, call?.client ?? null, call?.number ?? null],
+      packed,
+    );
+    this.#add(id, { position, bytes: packed.length, call });
   }
 
   #mark(client: string, below: number): void {
@@ -141,13 +142,12 @@ export class Replies {
     return ids.length >= SETTLED_MAX || bytes >= SETTLED_BYTES_MAX ? ids : [];
   }
 
-  /** Returns the oldest replies past the limits, but never the newest: its caller may be requesting it now. */
-  #pastBounds(): string[] {
+  /** Returns the oldest replies that are past the limits when a reply of `newBytes` is added. */
+  #pastBounds(newBytes: number): string[] {
     const ids: string[] = [];
-    let count = this.#replies.size;
-    let bytes = this.#bytes;
+    let count = this.#replies.size + 1;
+    let bytes = this.#bytes + newBytes;
     for (const [id, reply] of this.#replies) {
-      if (count <= 1) break;
       if (count <= AGENT_REPLIES_MAX && bytes <= AGENT_REPLIES_BYTES_MAX) break;
       ids.push(id);
       count -= 1;

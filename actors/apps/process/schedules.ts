@@ -2,6 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { Cron } from "croner";
+import { REMINDER_AT_MAX } from "../../../schemas/limits.ts";
 import { readRetry, retryDelayMs } from "../package/retry.ts";
 import type { SqlRow } from "../package/sql.ts";
 import type {
@@ -241,6 +242,12 @@ const isRepeated = ({ type }: SqlRow) => type === "cron" || type === "interval";
 function timingOf(when: Date | string | number): Timing {
   if (when instanceof Date) {
     if (Number.isNaN(when.getTime())) throw new RangeError("Cannot schedule: the date is invalid");
+    if (when.getTime() > REMINDER_AT_MAX) {
+      const last = new Date(REMINDER_AT_MAX).toISOString();
+      throw new RangeError(
+        `Cannot schedule: the date is ${when.toISOString()}, expected one up to ${last}`,
+      );
+    }
     return { type: "scheduled", at: when.getTime(), detail: null };
   }
   if (typeof when === "number") {
@@ -276,7 +283,8 @@ function cronAfter(expression: string, after: number): number | undefined {
       { cause },
     );
   }
-  return cron.nextRun(new Date(after))?.getTime();
+  const at = cron.nextRun(new Date(after))?.getTime();
+  return at !== undefined && at > REMINDER_AT_MAX ? undefined : at;
 }
 
 function toSchedule(row: SqlRow): Schedule {

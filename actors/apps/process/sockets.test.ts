@@ -402,6 +402,27 @@ describe("an app's process: sockets", function () {
     }
   });
 
+  it("an agent that opens with sockets asks each of their gateways once, because it may have been killed", async () => {
+    const own = await MemoryHost.start(options);
+    let next: MemoryHost | undefined;
+    try {
+      await own.connect("ChatRoom/k", socket(1, "a", "g1"), "/");
+      await own.connect("ChatRoom/k", socket(2, "b", "g1"), "/");
+      await own.connect("ChatRoom/k", socket(3, "c", "g2"), "/");
+      next = await own.restart();
+      expect(await next.invoke("ChatRoom/k", "seen")).to.deep.equal([]);
+      const { actions } = next;
+      await until("both are asked", () => actions.length === 2);
+      expect(actions).to.deep.equal([
+        { gateway: "g1", to: [], frame: "" },
+        { gateway: "g2", to: [], frame: "" },
+      ]);
+    } finally {
+      await own.stop();
+      await next?.stop();
+    }
+  });
+
   it("destroy() closes every socket", async () => {
     await host.connect(room, socket(1));
     host.actions.length = 0;

@@ -5,11 +5,7 @@ import type {
   ProcessConnection,
   ProcessRequest,
 } from "../../../schemas/apps/app-process.ts";
-import {
-  AGENT_CONNECTIONS_MAX,
-  CONNECTION_TAG_CHARS_MAX,
-  CONNECTION_TAGS_MAX,
-} from "../../../schemas/apps/limits.ts";
+import { AGENT_CONNECTIONS_MAX } from "../../../schemas/apps/limits.ts";
 import { kebabOf } from "../../../schemas/kebab.ts";
 import { callableMetadata, StreamingResponse } from "../package/callable.ts";
 import { AgentConnection, type KeptConnection, toFrame } from "../package/connection.ts";
@@ -26,6 +22,7 @@ import {
 } from "../package/frames.ts";
 import { AgentRefusal } from "../package/refusal.ts";
 import type { AgentCore } from "./agent-core.ts";
+import { checkedTags } from "./connection-tags.ts";
 import { toRequest } from "./exchange.ts";
 import { methodOf } from "./methods.ts";
 import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
@@ -60,6 +57,7 @@ export class Sockets {
       const done = new TakenFrames(String(row.done));
       this.#entries.set(keyOf(kept), { connection: new AgentConnection(this, kept), done });
     }
+    this.#probeGateways();
   }
 
   get agentName(): string {
@@ -125,6 +123,7 @@ export class Sockets {
     // The gateway may repeat this message.
     if (this.#entries.has(keyOf(socket))) return;
     if (this.#entries.size >= AGENT_CONNECTIONS_MAX) {
+      this.#probeGateways();
       throw new AgentRefusal(
         "limit_reached",
         `Cannot connect: the agent has ${AGENT_CONNECTIONS_MAX} sockets`,
@@ -187,6 +186,16 @@ export class Sockets {
   ): Promise<void> {
     const connection = this.#takeOut(socket);
     if (connection !== undefined) await this.#closed(connection, code, reason, wasClean);
+  }
+
+  /**
+   * Sends each gateway an action for no socket. If the gateway was killed, the host reports its sockets as gone. Without
+   * this, an agent that sends nothing would keep them for ever.
+   */
+  #probeGateways(): void {
+    for (const gateway of new Set(this.list().map(({ kept }) => kept.gateway))) {
+      this.#agent.gate.act({ gateway, to: [], frame: "" });
+    }
   }
 
   #takeOut(socket: Pick<ProcessConnection, "gateway" | "number">): AgentConnection | undefined {
@@ -378,21 +387,3 @@ const keyOf = ({ gateway, number }: { gateway: string; number: number }) => `${n
 
 const messageOf = (error: unknown) =>
   error instanceof Error ? error.message : "Unknown error occurred";
-
-function checkedTags(tags: unknown): string[] {
-  if (!Array.isArray(tags))
-    throw new TypeError("Cannot connect: getConnectionTags() gave no array");
-  if (tags.length > CONNECTION_TAGS_MAX) {
-    throw new RangeError(
-      `Cannot connect: ${tags.length} tags, expected at most ${CONNECTION_TAGS_MAX}`,
-    );
-  }
-  for (const tag of tags) {
-    if (typeof tag !== "string" || tag === "" || tag.length > CONNECTION_TAG_CHARS_MAX) {
-      throw new RangeError(
-        `Cannot connect: a tag is a text of 1 to ${CONNECTION_TAG_CHARS_MAX} characters`,
-      );
-    }
-  }
-  return tags as string[];
-}

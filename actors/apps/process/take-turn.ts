@@ -42,6 +42,14 @@ const SETTLED: ProcessError = {
   message: "Cannot run the call: its client has settled it",
   refusal: "cancelled",
 };
+/** Stands for a reply that the agent's database had no room for. */
+const NOT_KEPT: Outcome = {
+  error: {
+    name: "Error",
+    message: "Cannot answer again: the agent's database had no room for the answer",
+    refusal: "may_have_run",
+  },
+};
 const NOTHING: TurnResult = { type: "nothing" };
 /**
  * Types of messages whose replies are stored. Messages of other types may be repeated without harm: frames have
@@ -146,8 +154,24 @@ export class TurnTaker {
     // A failed delivery is repeated under the same id and must run again, so its reply is not stored.
     const isFinal = input.type !== "deliver" || isTaken(outcome);
     // The reply is stored in the same record as the turn's changes. Without changes, a repetition does no harm.
-    if (isKept && hasWritten && isFinal) this.#agent.replies.put(asked, keptOf(outcome));
+    if (isKept && hasWritten && isFinal) this.#keep(asked, keptOf(outcome, input));
     return outcome;
+  }
+
+  /**
+   * Stores a reply. If the agent's database has no room for it, a repeated message is refused instead. The caller gets
+   * its answer in any case: the changes of the turn are made.
+   */
+  #keep(asked: AnsweredMessage, reply: Outcome): void {
+    if (this.#isClosed) return;
+    for (const kept of [reply, NOT_KEPT]) {
+      try {
+        this.#agent.replies.put(asked, kept);
+        return;
+      } catch (error) {
+        this.#agent.log("warn", `Cannot keep an answer for a repeated message: ${String(error)}`);
+      }
+    }
   }
 
   async #perform(input: TurnInput, turn: RunningTurn): Promise<TurnResult> {
@@ -277,12 +301,13 @@ function propsOf(input: TurnInput): unknown {
 }
 
 /**
- * Returns the outcome that is stored. A streamed body is not stored, so a repeated request gets an error that states
- * this.
+ * Returns the outcome that is stored. Of an answer to a delivery this is the status, because an inbox uses nothing
+ * else. A streamed body is not stored, so a repeated request gets an error that states this.
  */
-function keptOf(outcome: Outcome): Outcome {
+function keptOf(outcome: Outcome, { type }: TurnInput): Outcome {
   if (!("result" in outcome) || outcome.result.type !== "answer") return outcome;
-  const { stream, lent } = outcome.result.answer;
+  const { status, stream, lent } = outcome.result.answer;
+  if (type === "deliver") return { result: { type: "answer", answer: { status, headers: [] } } };
   if (stream === undefined && lent === undefined) return outcome;
   const message = "Cannot answer again: the answer went out as it was made";
   return { error: { name: "Error", message, refusal: "may_have_run" } };

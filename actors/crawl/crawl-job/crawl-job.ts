@@ -38,9 +38,10 @@ import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests
  * Row `plan`, `patterns/include/<n>`, `patterns/exclude/<n>`: the request without its patterns; 25 patterns in each
  * row
  *
- * Row `g/<n>`: `{ lines }`: eight records, one line each; a line has the fields `url`, `depth`, `status`, `next`,
- * `settledAs` and `shown` of a record, separated by tabs, and the others as JSON; an empty line stands for a record
- * with a row of its own, because its line would be longer than 600 bytes
+ * Row `g/<n>`: `{ text }`: eight records, one line each; a line begins with the number of characters that it shares
+ * with the line before, and a space; the whole line has the fields `url`, `depth`, `status`, `next`, `settledAs` and
+ * `shown` of a record, separated by tabs, and the others as JSON; an empty line stands for a record with a row of its
+ * own, because its line would be longer than 600 bytes; earlier releases stored `{ lines }`, which share nothing
  *
  * Row `p/<index>`: a record with a row of its own, as each record of a job has that an earlier release started: `{
  * url, at?, hops?, depth, status, failures?, alone?, jsonSource?, next?, settledAs?, shown?, reason?, metadata?, blobs?
@@ -62,13 +63,15 @@ import { notifySites, pauseFullHost, resumePausedHosts } from "./wanted-requests
  *
  * Row `s/<number>`: `{ url, nesting, guessed?, inFlight, failures }`: a sitemap that the job has not read yet
  *
- * Row `b/<lane>/<n>`: `{ depth, found: [{ url, lastModifiedAt? }] }`: found addresses that the job has not looked at
- * yet, in the lanes `files`, `sitemap` and `links`
+ * Row `b/<lane>/<n>`: `{ depth, text }`: found addresses that the job has not looked at yet, in the lanes `files`,
+ * `sitemap` and `links`, one line each as in `g/<n>`, with the fields `url` and `lastModifiedAt`; earlier releases
+ * stored `{ depth, found: [{ url, lastModifiedAt? }] }`
  */
 export const crawlJobActor = defineActor(crawlJob, {
   state: CrawlJobState,
   rows: CrawlJobRow,
   initial: INITIAL,
+  mayComeEarly: ["askAgain"],
 
   handlers: {
     start(state, { account, plan, request, bytesMax }, context) {

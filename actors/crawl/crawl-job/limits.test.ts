@@ -20,6 +20,7 @@ import {
   STEP_ROWS_MAX,
   STEP_WORK_MAX,
 } from "./state/job-draft.ts";
+import { waitingOfRow } from "./state/packed-rows.ts";
 import { PATTERNS_PER_ROW } from "./state/plan.ts";
 
 const numbered = (count: number, prefix = START) =>
@@ -116,10 +117,9 @@ describe("limits of the stored crawl job", () => {
     const perRow = Math.ceil(BACKLOG_ROW_CHARS_MAX / chars);
     const links = numbered(10 * perRow).map((link) => link.padEnd(chars, "-"));
     world.visit(fetched(links));
-    const waiting = rowsOf(world, "b/links/").map((row) => {
-      const found = world.rows.get(row);
-      return found?.type === "backlog" ? found.found.length : 0;
-    });
+    const waiting = rowsOf(world, "b/links/").map(
+      (row) => waitingOfRow(world.rows.get(row)).found.length,
+    );
     expect(waiting.length).to.be.above(2);
     expect(Math.max(...waiting)).to.equal(perRow);
     world.settleBacklog();

@@ -3,7 +3,10 @@ import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { CRAWL_DELAY_MS } from "../../../schemas/crawl/limits.ts";
 import type { Scheme } from "../../../schemas/crawl/site.ts";
 import { Draft } from "../../runtime/draft.ts";
+import type { HandlerContext } from "../../runtime/kinds/define-actor.ts";
+import { type Steady, steadyToStore } from "../../runtime/lib/steady-clock.ts";
 import type { Moment, Pace } from "./pace-state.ts";
+import { atPresent } from "./set-clock.ts";
 import type { RobotsFile, SiteRow, SiteState } from "./site-state.ts";
 
 export type State = DeepReadonly<SiteState>;
@@ -11,6 +14,13 @@ export type State = DeepReadonly<SiteState>;
 export class SiteDraft extends Draft<SiteState, SiteRow, "look"> {
   /** Whether this transition has learned a robots.txt. */
   hasLearned = false;
+  readonly #steady: Steady | undefined;
+
+  constructor(state: State, context: HandlerContext<SiteRow>) {
+    super(state, context);
+    this.#steady = context.steady?.();
+    Object.assign(this.state, atPresent(state, { ...this.moment, steady: this.#steady }));
+  }
 
   get pace(): Pace {
     return this.state.pace;
@@ -22,6 +32,12 @@ export class SiteDraft extends Draft<SiteState, SiteRow, "look"> {
 
   get moment(): Moment {
     return { delayMs: delayOf(this.state), now: this.now };
+  }
+
+  /** Records by which clock the times of the state were written. */
+  recordClock(): void {
+    const clock = steadyToStore(this.state.clock, this.#steady);
+    if (clock !== this.state.clock) this.state.clock = clock;
   }
 
   setRobots(scheme: Scheme, file: DeepReadonly<RobotsFile>): void {

@@ -23,10 +23,8 @@ import { signalRefusal } from "../lib/robots/signal-refusal.ts";
 import { grantableAt } from "./host-capacity.ts";
 import { finish, grantOwn } from "./pace.ts";
 import type { SiteDraft, State } from "./site-draft.ts";
-import type { Policy, RobotsFile } from "./site-state.ts";
+import { type Policy, ROBOTS_KEPT_MS, type RobotsFile } from "./site-state.ts";
 
-/** Lifetime of a robots.txt (RFC 9309, section 2.4). */
-export const ROBOTS_KEPT_MS = 24 * 3_600_000;
 /** Delay before a failed robots.txt is fetched again. */
 export const ROBOTS_RETRY_MS = 60_000;
 /**

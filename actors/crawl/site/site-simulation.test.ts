@@ -9,13 +9,16 @@ import {
 import { LEASE_TTL_MS } from "../../../schemas/limits.ts";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
 import {
+  EARLY_LOOK_MS_MAX,
   type Simulated,
   type Simulation,
   simulate,
 } from "../../../scripts/testing/site-simulation.ts";
 import { TURN_SPACED_REQUESTS_MAX, TURN_SPAN_MS, TURNS_STARTED_MAX } from "./host-capacity.ts";
+import { TURN_GO_MS_MAX } from "./next-turn.ts";
 import { SITE_VISITS_MAX } from "./site.ts";
 
+const HOUR_MS = 3_600_000;
 const CALM = { deaths: 0, lateness: 0, pageMs: [20, 400] as [number, number] };
 /** Time lost by a dead or late worker: the longest lateness of its request, and the time to grant another turn. */
 const LOST_MS_MAX = TURN_LATE_MS + 2 * CRAWL_DELAY_MS;
@@ -127,6 +130,32 @@ describe("site, simulated", function () {
     }
   });
 
+  it("keeps every delay, and pauses no longer, when the time of day is set back or forward by hours", () => {
+    for (const crawlDelayMs of [100, 500, 3_000, 10_000]) {
+      for (const byMs of [-3 * HOUR_MS, -2_000, 2_000, 3 * HOUR_MS]) {
+        for (const seed of seeds(3)) {
+          const clockSet = { afterRequests: 5 + (seed % 10), byMs };
+          const jobs = seed % 2 === 0 ? { 1: [15], 2: [15] } : { 1: [30] };
+          expectNoPause({ ...CALM, seed, crawlDelayMs, jobs, clockSet }, crawlDelayMs);
+        }
+      }
+    }
+  });
+
+  it("keeps every delay, and begins it anew once, if another process serves the site after a clock was set back", () => {
+    for (const crawlDelayMs of [100, 500, 3_000, 10_000]) {
+      for (const byMs of [-3 * HOUR_MS, -2_000]) {
+        for (const seed of seeds(3)) {
+          const clockSet = { afterRequests: 5 + (seed % 10), byMs, moves: true };
+          const jobs = seed % 2 === 0 ? { 1: [15], 2: [15] } : { 1: [30] };
+          // The next process knows neither when the last request left, nor whether a worker may still send one.
+          const pauseMs = 2 * crawlDelayMs + TURN_GO_MS_MAX + TURN_LATE_MS;
+          expectNoPause({ ...CALM, seed, crawlDelayMs, jobs, clockSet }, pauseMs);
+        }
+      }
+    }
+  });
+
   it("keeps longer and shorter delays alike", () => {
     for (const crawlDelayMs of [100, 3_000, 10_000]) {
       for (const seed of seeds(3)) {
@@ -233,6 +262,18 @@ function seeds(count: number): number[] {
 function expectGaps(starts: readonly number[], delayMs: number, seed: number): void {
   const gaps = starts.slice(1).map((start, index) => start - (starts[index] ?? 0));
   expect(Math.min(...gaps), `seed ${seed}`).to.be.at.least(delayMs);
+}
+
+/** Checks that no request is early, and that none is later than this and the time until the site looks. */
+function expectNoPause(simulation: Simulation, pauseMs: number): void {
+  const { seed, clockSet, crawlDelayMs = CRAWL_DELAY_MS } = simulation;
+  const simulated = simulate(simulation);
+  expectGaps(simulated.starts, crawlDelayMs, seed);
+  expectServed(simulated, simulation);
+  const gaps = simulated.starts.slice(1).map((at, index) => at - (simulated.starts[index] ?? 0));
+  const what = `seed ${seed}, ${crawlDelayMs} ms, set by ${clockSet?.byMs} ms`;
+  const lookMs = EARLY_LOOK_MS_MAX + LOOK_LATE_MS_MAX + TURN_LATE_MS;
+  expect(Math.max(...gaps), what).to.be.at.most(pauseMs + lookMs);
 }
 
 function expectServed({ made }: Simulated, { jobs, seed }: Simulation): void {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { ContentSignal } from "../../../schemas/crawl/content-signal.ts";
 import { CrawlIntent, RobotsProgress, Scheme } from "../../../schemas/crawl/site.ts";
 import { EpochMs, Id } from "../../../schemas/values.ts";
+import { Steady } from "../../runtime/lib/steady-clock.ts";
 import { Pace } from "./pace-state.ts";
 
 /** The policy of a robots.txt. Its rules and sitemaps are in rows. */
@@ -26,6 +27,9 @@ export const Policy = z.discriminatedUnion("kind", [
   }),
 ]);
 export type Policy = z.infer<typeof Policy>;
+
+/** Lifetime of a robots.txt (RFC 9309, section 2.4). */
+export const ROBOTS_KEPT_MS = 24 * 3_600_000;
 
 /** The robots.txt of one scheme. */
 export const RobotsFile = z.object({
@@ -63,6 +67,8 @@ export const SiteState = z.object({
   waiting: z.int().min(0),
   /** Time of the reminder `look`. */
   lookAt: EpochMs.optional(),
+  /** Tells whether the time of day was set after the other times were stored. */
+  clock: Steady.optional(),
 });
 export type SiteState = z.infer<typeof SiteState>;
 

@@ -18,8 +18,8 @@ import { hex, rulesOutcome, SiteDriver } from "../../../scripts/testing/site-dri
 import { ROBOTS_KEPT_CHARS_MAX } from "../lib/robots/parse-robots.ts";
 import { ARRIVAL_MS, SITE_VISITS_MAX, siteActor, TURN_RULE_CHECKS_MAX } from "./site.ts";
 import { SITE_JOBS_MAX, SITE_JOBS_WAITING_MAX, SITE_TELLS_MAX } from "./site-jobs.ts";
-import { ROBOTS_KEPT_MS, ROBOTS_RETRY_MS, VERDICT_REASON_CHARS_MAX } from "./site-robots.ts";
-import { SiteState } from "./site-state.ts";
+import { ROBOTS_RETRY_MS, VERDICT_REASON_CHARS_MAX } from "./site-robots.ts";
+import { ROBOTS_KEPT_MS, SiteState } from "./site-state.ts";
 
 const intent: CrawlIntent = { purposes: ["search", "ai-input", "ai-train"] };
 const account = hex(0xa);

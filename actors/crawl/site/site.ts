@@ -58,7 +58,7 @@ export const SITE_VISITS_MAX = 16;
  * State: `{ pace: { lastStartAt, awayUntil, busy?, isAfterVisit?, going?: { turn, startAt, toldAt? }, accounts: [{
  * account, jobs: [{ job, wants }] }], turns: { <turn>[/<nth>]: { account, job, isVisit?, requests, more?, dueAt, by?,
  * asked, startedAt?, atOnce } } }, robots: { http?, https? }, newcomers: [{ account, job, wants, tell }], waiting,
- * lookAt? }`; a robots file is `{ policy?, expiresAt, wanted, account?, fetch?: { turn, lostAt, begun? }, next?, lost?,
+ * lookAt?, clock?: { id, aheadMs } }`; a robots file is `{ policy?, expiresAt, wanted, account?, fetch?: { turn, lostAt, begun? }, next?, lost?,
  * notBefore? }`, `next` where a fetch in an earlier turn came to, `notBefore` when it goes on. Rows:
  * `robots.<scheme>.<n>` is `{ rules, sitemaps }`, a part of that file; `waiting.<job>` a newcomer past the 1,000 that
  * take turns
@@ -67,15 +67,16 @@ export const siteActor = defineActor(site, {
   state: SiteState,
   rows: SiteRow,
   initial: { pace: IDLE_PACE, robots: {}, newcomers: [], waiting: 0 },
+  mayComeEarly: ["look"],
 
   handlers: {
     consult(state, { scheme, intent, account }, context) {
-      const policy = knownPolicy(state, scheme, context.now);
+      const draft = new SiteDraft(state, context);
+      const policy = knownPolicy(draft.state, scheme, context.now);
       if (policy !== undefined) {
         const refusal = refusalOf(policy, intent);
         return { state, reply: { known: true, ...(refusal && { refusal }) } };
       }
-      const draft = new SiteDraft(state, context);
       wantRobots(draft, scheme, account);
       return { ...advance(draft), reply: { known: false } };
     },
@@ -88,10 +89,10 @@ export const siteActor = defineActor(site, {
 
     begin(state, { turn: id, nth, urls, intent, by }, context) {
       const turn = entryOf(id, nth);
-      const granted = state.pace.turns[turn];
-      const held = hold(state.pace, turn, by);
-      if (granted === undefined || held === undefined) return { state, reply: GONE };
       const draft = new SiteDraft(state, context);
+      const granted = draft.pace.turns[turn];
+      const held = hold(draft.pace, turn, by);
+      if (granted === undefined || held === undefined) return { state, reply: GONE };
       draft.pace = held;
       let verdicts: PageVerdict[] | undefined;
       // A turn of the site itself is for a robots.txt request: for its own file, or for the target of a redirect.
@@ -99,7 +100,7 @@ export const siteActor = defineActor(site, {
       if (!own) {
         for (const url of urls) checkHost(url, context.key);
         const unknown = [...new Set(urls.map(schemeOf))].filter(
-          (scheme) => knownPolicy(state, scheme, context.now) === undefined,
+          (scheme) => knownPolicy(draft.state, scheme, context.now) === undefined,
         );
         for (const scheme of unknown) wantRobots(draft, scheme, granted.account);
         if (unknown.length > 0) {
@@ -141,8 +142,9 @@ export const siteActor = defineActor(site, {
 
     judge(state, { urls, intent }, context) {
       for (const url of urls) checkHost(url, context.key);
-      const known = urls.every((url) => knownPolicy(state, schemeOf(url), context.now));
-      const verdicts = known && verdictsOf(new SiteDraft(state, context), urls, intent);
+      const draft = new SiteDraft(state, context);
+      const known = urls.every((url) => knownPolicy(draft.state, schemeOf(url), context.now));
+      const verdicts = known && verdictsOf(draft, urls, intent);
       return { state, reply: verdicts ? { verdicts } : {} };
     },
 
@@ -167,14 +169,14 @@ export const siteActor = defineActor(site, {
     },
 
     turnFinished(state, { turn, nth, awayMs, lost }, context) {
-      const { turns } = state.pace;
       const all = entriesOf(state.pace, turn);
       const entries = nth === undefined ? all : all.filter((entry) => entry === entryOf(turn, nth));
       // A task may run twice, and a worker may report after its turn has expired.
       if (entries.length === 0) return { state };
+      const draft = new SiteDraft(state, context);
+      const { turns } = draft.pace;
       const starts = entries.flatMap((entry) => turns[entry]?.startedAt ?? []);
       const startedAt = starts.length > 0 ? Math.max(...starts) : undefined;
-      const draft = new SiteDraft(state, context);
       draft.pace = finishAll(draft.pace, entries, { ...draft.moment, end: lost ? lose : finish });
       if (lost) loseFetch(draft, turn);
       if (awayMs !== undefined) {
@@ -229,6 +231,7 @@ function advance(draft: SiteDraft) {
   grantTurns(draft);
   const remind = lookAhead(draft);
   if (remind !== undefined) draft.remind("look", remind);
+  if (draft.hasNewState || isRemembered(draft.state)) draft.recordClock();
   // Notifies subscribers that a robots.txt is known now. The message does not contain the file.
   return { ...draft.transition(), ...(draft.hasLearned && { live: {} }) };
 }

@@ -8,6 +8,7 @@ import {
 import { ActorInHand } from "../../../scripts/testing/actor-in-hand.ts";
 import { devtoolsSessionsActor } from "./devtools-sessions.ts";
 
+const HOUR_MS = 3_600_000;
 const id = (number: number) => number.toString(16).padStart(32, "0");
 const hash = (number: number) => number.toString(16).padStart(64, "0");
 
@@ -55,6 +56,17 @@ describe("devtools-sessions", () => {
     expect(hand.ask("renew", { id: id(2) })).to.deep.equal({ hasEnded: true });
     expect(hand.ask("get", { id: id(2) }).ended?.reason).to.equal("WorkerLost");
     expect(hand.ask("renew", { id: id(3) })).to.deep.equal({ hasEnded: true });
+  });
+
+  it("a session whose worker is dead ends after DEVTOOLS_LAPSE_MS although the clock was set back by hours", () => {
+    hand.now += 100 * HOUR_MS;
+    open(1);
+    hand.now -= 3 * HOUR_MS;
+    open(2);
+    hand.now += DEVTOOLS_LAPSE_MS - 1;
+    expect(running()).to.deep.equal([id(1), id(2)]);
+    hand.now += 1;
+    expect(running()).to.deep.equal([]);
   });
 
   it("keeps the DEVTOOLS_ENDED_KEPT sessions that ended last", () => {

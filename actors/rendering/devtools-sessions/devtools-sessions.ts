@@ -92,7 +92,8 @@ export const devtoolsSessionsActor = defineActor(devtoolsSessions, {
  * Returns the sessions at time `now`. A session that its worker has not reported for too long counts as ended,
  * because the worker is assumed dead.
  */
-function settled(state: Sessions, now: number): Sessions {
+function settled(stored: Sessions, now: number): Sessions {
+  const state = atPresent(stored, now);
   const hasLapsed = ({ ended, renewedAt }: Session) =>
     !ended && now - renewedAt >= DEVTOOLS_LAPSE_MS;
   if (!state.sessions.some(hasLapsed)) return state;
@@ -102,6 +103,16 @@ function settled(state: Sessions, now: number): Sessions {
       : session,
   );
   return kept({ sessions });
+}
+
+/** A report in the future means that the clock was set back. The session of a dead worker must not stay for that long. */
+function atPresent(state: Sessions, now: number): Sessions {
+  const isAhead = ({ ended, renewedAt }: Session) => !ended && renewedAt > now;
+  if (!state.sessions.some(isAhead)) return state;
+  const sessions = state.sessions.map((session) =>
+    isAhead(session) ? { ...session, renewedAt: now } : session,
+  );
+  return { sessions };
 }
 
 /** Returns the session as ended. Its live views are removed, because nobody can view a session that has ended. */

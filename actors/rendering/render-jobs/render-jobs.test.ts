@@ -318,6 +318,16 @@ describe("render-jobs", () => {
     expect(jobs.status(1)).to.equal("completed");
   });
 
+  it("tend() waits no longer for a lost task although the clock was set back by hours", () => {
+    jobs.create(1);
+    expect(jobs.taken("job")).to.have.length(1);
+    jobs.setClock(-3 * 3_600_000);
+    const since = jobs.now;
+    jobs.remind("tend");
+    expect(jobs.now - since).to.equal(RENDER_JOB_LOST_MS);
+    expect(jobs.taken("job")).to.deep.equal([{ id: id(1) }]);
+  });
+
   it("get(), cancel() and list() refuse a job past RENDER_JOB_KEPT_MS, even if tend() is late", () => {
     jobs.create(1);
     jobs.complete(1);

@@ -41,6 +41,7 @@ export const renderJobsActor = defineActor(renderJobs, {
   state: RenderJobsState,
   rows: RenderJobRow,
   initial: { next: 0, lane: [], webhooks: 0 },
+  mayComeEarly: ["tend"],
 
   handlers: {
     admit(state, wanted, context) {

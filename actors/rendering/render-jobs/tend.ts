@@ -14,6 +14,7 @@ export const JOBS_TENDED_MAX = 100;
 const TENDED_CHARS_MAX = 100_000;
 
 export function tend(draft: JobsDraft): void {
+  limitTimes(draft);
   expire(draft);
   requeue(draft);
   draft.feed();
@@ -22,6 +23,12 @@ export function tend(draft: JobsDraft): void {
     draft.remindBy((endedAt ?? createdAt) + RENDER_JOB_KEPT_MS);
   }
   for (const { at } of draft.state.lane) draft.remindBy(at + RENDER_JOB_LOST_MS);
+}
+
+/** A report in the future means that the clock was set back. The job of a lost task must not wait for that long. */
+function limitTimes({ state, now }: JobsDraft): void {
+  if (!state.lane.some(({ at }) => at > now)) return;
+  state.lane = state.lane.map(({ id, at }) => ({ id, at: Math.min(at, now) }));
 }
 
 /** Returns true if the job's task has no place in the lane, or sent no report for longer than a task may run. */

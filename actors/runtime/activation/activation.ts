@@ -1,6 +1,5 @@
 /** One actor in memory. It runs its messages one at a time, and sends no answer before its change is durable. */
 import { AssertionError } from "node:assert";
-import { randomUUID } from "node:crypto";
 import type { ActorError } from "../../../schemas/errors.ts";
 import {
   CLOCK_SKEW_MS_MAX,
@@ -11,10 +10,11 @@ import {
 import { refusalOf } from "../bus/refusal.ts";
 import { earlierAnswer } from "../calls/remembered-replies.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
+import { hostContext } from "../kinds/host-context.ts";
 import { RowsView } from "../kinds/rows-view.ts";
 import { runMessage } from "../kinds/run-message.ts";
 import { deepFreeze } from "../lib/deep-freeze.ts";
-import { currentTrace, inSpan } from "../lib/trace.ts";
+import { inSpan } from "../lib/trace.ts";
 import { DeliveryQueue } from "../shards/delivery-queue.ts";
 import {
   type Answer,
@@ -37,14 +37,7 @@ import {
 } from "../state/stored-actor.ts";
 import type { Activated } from "./activated.ts";
 import type { ActivationHost } from "./activation-host.ts";
-import {
-  type Change,
-  emptyChange,
-  isFull,
-  mergeChanges,
-  recordEffects,
-  recordLive,
-} from "./change.ts";
+import { type Change, emptyChange, isFull, recordEffects, recordLive } from "./change.ts";
 import { refuseFailure } from "./refuse-failure.ts";
 
 export class Activation implements Activated {
@@ -217,11 +210,13 @@ export class Activation implements Activated {
 
   /** Ends the activation. Returns the unanswered calls and the unfinished deliveries, in their order. */
   #leave(): Pick<Waiting, "calls" | "deliveries"> {
-    const { waiting, late, delivered } = mergeChanges(
-      this.#committing ?? emptyChange(),
-      this.#open,
-    );
-    const calls = [...[...waiting, ...late].map(({ call }) => call), ...this.#mailbox.splice(0)];
+    const changes = this.#committing ? [this.#committing, this.#open] : [this.#open];
+    const answers = [
+      ...changes.flatMap((one) => one.waiting),
+      ...changes.flatMap((one) => one.late),
+    ];
+    const calls = [...answers.map(({ call }) => call), ...this.#mailbox.splice(0)];
+    const delivered = changes.flatMap((one) => one.delivered);
     this.#ended = true;
     this.#committing = undefined;
     this.#open = emptyChange();
@@ -262,10 +257,7 @@ export class Activation implements Activated {
       state: actor.state,
       context: {
         key: this.key,
-        ...{ now: this.#host.clock.now(), clock: this.#host.clock.id },
-        // `randomUUID` reads random bytes for many ids in one system call; `randomBytes(16)` makes one for each id.
-        newId: () => randomUUID().replaceAll("-", ""),
-        trace: currentTrace,
+        ...hostContext(this.#host.clock),
         rows: this.#rows,
       },
     });

@@ -62,22 +62,6 @@ export const emptyChange = (): Change => ({
   liveBytes: 0,
 });
 
-export const mergeChanges = (earlier: Change, later: Change): Change => ({
-  dirty: earlier.dirty || later.dirty,
-  rows: new Map([...earlier.rows, ...later.rows]),
-  rowBytes: earlier.rowBytes + later.rowBytes,
-  rowMark: later.rowMark,
-  reminders: new Map([...earlier.reminders, ...later.reminders]),
-  sends: [...earlier.sends, ...later.sends],
-  sendBytes: earlier.sendBytes + later.sendBytes,
-  taskBytes: earlier.taskBytes + later.taskBytes,
-  waiting: [...earlier.waiting, ...later.waiting],
-  late: [...earlier.late, ...later.late],
-  delivered: [...earlier.delivered, ...later.delivered],
-  live: [...earlier.live, ...later.live],
-  liveBytes: earlier.liveBytes + later.liveBytes,
-});
-
 /**
  * True when one more transition might make the change too large for one commit. The actor then waits until the change
  * is taken.

@@ -1,6 +1,5 @@
 /** One key of a hosted kind in memory: opens its instance for a message, passes messages to it, and closes it. */
 import { randomBytes } from "node:crypto";
-import type { Logger } from "pino";
 import type { Messages } from "../../../schemas/contract.ts";
 import { type ActorError, isPassing } from "../../../schemas/errors.ts";
 import {
@@ -13,7 +12,6 @@ import { refusalOf } from "../bus/refusal.ts";
 import { AnsweredCalls } from "../calls/answered-calls.ts";
 import type { AnyHostedDefinition, HostedInstance } from "../kinds/define-hosted.ts";
 import { encodeReply, readMessage } from "../kinds/read-message.ts";
-import type { Clock } from "../lib/clock.ts";
 import { inSpan } from "../lib/trace.ts";
 import {
   type Answer,
@@ -25,18 +23,14 @@ import {
   mailPauseMs,
 } from "../shards/incoming.ts";
 import type { Activated } from "./activated.ts";
+import type { ActivationHost } from "./activation-host.ts";
 import { refuseFailure } from "./refuse-failure.ts";
 
 /** The functions of the host that a hosted activation uses. A test can provide its own. */
-interface HostedActivationHost {
-  clock: Clock;
-  logger: Logger;
+interface HostedActivationHost
+  extends Pick<ActivationHost, "clock" | "logger" | "answerRead" | "bury"> {
   /** Resolves with true if this host surely owns the shard. */
   confirm(): Promise<boolean>;
-  /** Sends the answer after the host has verified that it owns the shard; otherwise answers `misdirected`. */
-  answerRead(respond: IncomingCall["respond"], answer: Answer): void;
-  /** Stores an undeliverable message as a dead letter for operators. Resolves when the letter is durable. */
-  bury(delivery: Delivery, error: Error): Promise<void>;
   /** Removes the activation from memory: its instance is closed, and no message waits for a new instance. */
   forget(activation: HostedActivation): void;
 }

@@ -1,5 +1,5 @@
 /** Sends a request to a process that may be absent, and reports whether any process listened. */
-import { type Msg, NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
+import { type Msg, RequestError, TimeoutError } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "./bus.ts";
 
 /**
@@ -17,15 +17,19 @@ export async function ask(
   try {
     return { answer: await bus.request(subject, payload, { timeoutMs }) };
   } catch (error) {
-    const isNobody =
-      error instanceof NoRespondersError ||
-      (error instanceof RequestError && error.isNoResponders());
-    if (isNobody) return "nobody";
-    const isSilence = [TimeoutError, BusLost, RequestError].some((kind) => error instanceof kind);
-    if (isSilence) return "silence";
+    if (isNobody(error)) return "nobody";
+    if (isSilence(error)) return "silence";
     throw error;
   }
 }
+
+/** True for the error of a request if no process listened on its subject. */
+export const isNobody = (error: unknown): boolean =>
+  error instanceof RequestError && error.isNoResponders();
+
+/** True for the error of a request if no answer came. */
+export const isSilence = (error: unknown): boolean =>
+  [TimeoutError, BusLost, RequestError].some((kind) => error instanceof kind);
 
 /**
  * Publishes immediately to the current subscribers, without an acknowledgement. Does nothing while the bus is away.

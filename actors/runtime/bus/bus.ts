@@ -21,8 +21,8 @@ import { type Inboxes, inboxesOf, shardOf } from "../../../schemas/subjects.ts";
 import { outsideRequests } from "../lib/trace.ts";
 import { type ConnectOptions, connectTo } from "./connect-to.ts";
 import { firstTwoTokens } from "./first-two-tokens.ts";
-import { untilLeaderAnswers } from "./leader-answer.ts";
-import { ReadLimits } from "./read-limits.ts";
+import { untilLeaderAnswers } from "./reads/leader-answer.ts";
+import { ReadLimits } from "./reads/read-limits.ts";
 import { Requests } from "./requests.ts";
 import { WriteHold } from "./write-hold.ts";
 
@@ -69,8 +69,6 @@ export interface BusSubscription {
 
 /** The bus was unreachable during a request, so it is unknown whether the request was executed. */
 export class BusLost extends Error {}
-
-export { NO_MESSAGE_FOUND } from "./leader-answer.ts";
 
 export class Bus {
   readonly connection: NatsConnection;

@@ -1,8 +1,8 @@
 /** Asks a server of the cluster whether any of its clients is subscribed to a subject. */
 import type { Msg } from "@nats-io/transport-node";
-import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { z } from "zod";
-import { type Bus, BusLost } from "./bus.ts";
+import { isSilence } from "./ask.ts";
+import type { Bus } from "./bus.ts";
 
 /** All servers answer it, each for its own connections of this process's account. */
 const CONNECTIONS = "$SYS.REQ.ACCOUNT.PING.CONNZ";
@@ -31,7 +31,7 @@ export async function isSubscribedAt(
     const connections = last && read(last)?.data?.num_connections;
     return connections === undefined ? undefined : connections > 0;
   } catch (error) {
-    if ([TimeoutError, BusLost, RequestError].some((kind) => error instanceof kind)) return;
+    if (isSilence(error)) return undefined;
     throw error;
   }
 }

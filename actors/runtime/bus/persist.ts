@@ -3,12 +3,11 @@
  * executed twice.
  */
 import { JetStreamApiError } from "@nats-io/jetstream";
-import { RequestError, TimeoutError } from "@nats-io/transport-node";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_DEADLINE_MS, CALL_RETRY_MS_MAX } from "../../../schemas/limits.ts";
 import type { Clock } from "../lib/clock.ts";
+import { isSilence } from "./ask.ts";
 import { OutcomeUnknown, WriteRefused } from "./atomic-batch.ts";
-import { BusLost } from "./bus.ts";
 
 /**
  * Rejects after CALL_DEADLINE_MS with ActorError `unavailable`. Rejects immediately with an error that is not
@@ -39,8 +38,6 @@ export async function persist<T>(
 const isPassing = (error: unknown) =>
   error instanceof OutcomeUnknown ||
   (error instanceof WriteRefused && error.inFlight) ||
-  error instanceof BusLost ||
-  error instanceof TimeoutError ||
-  error instanceof RequestError ||
+  isSilence(error) ||
   // JetStream is temporarily unavailable.
   (error instanceof JetStreamApiError && error.status === 503);

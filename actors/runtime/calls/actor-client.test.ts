@@ -26,13 +26,8 @@ import { until } from "../../../scripts/testing/until.ts";
 import { Bus } from "../bus/bus.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import {
-  BusActorClient,
-  CALL_RETRY_MS,
-  CALL_SWEEP_MS,
-  CALL_TRY_MS,
-  CLIENT_CALLS_MAX,
-} from "./actor-client.ts";
+import { BusActorClient, CALL_RETRY_MS, CALL_SWEEP_MS, CALL_TRY_MS } from "./actor-client.ts";
+import { CLIENT_CALLS_MAX, callsOf, VISITORS_CALLS_MAX } from "./call-places.ts";
 import { REPLIES_PER_CLIENT_MAX } from "./remembered-replies.ts";
 
 describe("BusActorClient", function () {
@@ -79,6 +74,25 @@ describe("BusActorClient", function () {
       const error = await refusalOf(client.call(counter, "crowd", "get", {}));
       expect(error).to.include({ code: "busy" });
       expect(await codes(calls)).to.deep.equal({ unavailable: CLIENT_CALLS_MAX });
+    });
+
+    it("call() counts for its account until it is settled", async () => {
+      const client = await world.newClient();
+      const call = (accountId: string, signal?: AbortSignal) =>
+        callsOf({ accountId, isVisitor: true }, () =>
+          client.call(counter, "crowd", "get", {}, { deadlineMs: 500, ...(signal && { signal }) }),
+        );
+      const left = new AbortController();
+      const calls = Array.from({ length: VISITORS_CALLS_MAX }, () => call("a", left.signal));
+      expect(await refusalOf(call("a"))).to.include({ code: "busy" });
+      const other = refusalOf(call("b"));
+      left.abort();
+      const after = refusalOf(call("a"));
+      expect(await codes(calls)).to.deep.equal({ cancelled: VISITORS_CALLS_MAX });
+      expect([(await other).code, (await after).code]).to.deep.equal([
+        "unavailable",
+        "unavailable",
+      ]);
     });
 
     it("call() begins with the shortest pause again when another host opens the shard", async () => {

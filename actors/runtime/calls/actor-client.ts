@@ -34,12 +34,11 @@ import { QueueTimes } from "../tasks/queue-times.ts";
 import { runTask, type TaskRun } from "../tasks/task-client.ts";
 import { WorkerPresence } from "../tasks/worker-presence.ts";
 import { batchNumber, CallBatches, isBatchToken } from "./call-batches.ts";
+import { CallPlaces } from "./call-places.ts";
 import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from "./call-wire.ts";
 
 /** Timeout of one try. Then the call is sent again under the same id, because the host may be suspended. */
 export const CALL_TRY_MS = 1_500;
-/** Limits the calls that a client may have in flight. Further calls are refused. */
-export const CLIENT_CALLS_MAX = 16_384;
 /**
  * The first pause before a call is sent again to a shard whose owner changes. When a new owner opens the shard, the
  * client also sends the calls again that were sent at least this long ago.
@@ -118,6 +117,8 @@ interface Pending {
   batch: number;
   /** How often it was sent. */
   tries: number;
+  /** Releases its place. */
+  release(): void;
   resolve(reply: unknown): void;
   reject(error: ActorError): void;
 }
@@ -129,6 +130,7 @@ export class BusActorClient implements ActorClient {
   readonly #inbox: string;
   readonly #batches: CallBatches;
   readonly #pending = new Map<number, Pending>();
+  readonly #places = new CallPlaces();
   /** Numbers of unanswered calls by address, the oldest first. */
   readonly #unsettled = new Map<string, Set<number>>();
   readonly #queueTimes = new QueueTimes();
@@ -164,10 +166,6 @@ export class BusActorClient implements ActorClient {
     { deadlineMs = CALL_DEADLINE_MS, signal }: CallOptions = {},
   ): Promise<Reply<M[N]>> {
     return new Promise((resolve, reject) => {
-      if (this.#pending.size >= CLIENT_CALLS_MAX) {
-        const text = `Cannot call ${contract.kind}: ${CLIENT_CALLS_MAX} calls are in flight`;
-        throw new ActorError("busy", text, { retryAfterS: 1 });
-      }
       if (signal?.aborted) throw new ActorError("cancelled", "Cannot call: the caller has left");
       const waitMs = Math.min(deadlineMs, CALL_DEADLINE_MS_MAX);
       const address = checkedAddress(contract.kind, key);
@@ -187,6 +185,7 @@ export class BusActorClient implements ActorClient {
         retryMs: CALL_RETRY_MS,
         pause: undefined,
         tries: 0,
+        release: this.#places.take(contract.kind),
         // The host parsed the reply by the contract's schema.
         resolve: resolve as (reply: unknown) => void,
         reject,
@@ -376,7 +375,8 @@ export class BusActorClient implements ActorClient {
     pending.reject(error);
   }
 
-  #settle({ number, address }: Pending): void {
+  #settle({ number, address, release }: Pending): void {
+    release();
     this.#pending.delete(number);
     const unsettled = this.#unsettled.get(address);
     unsettled?.delete(number);

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import { CALL_BATCH_MAX, CALL_DEADLINE_MS } from "../../../schemas/limits.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
 import type { Bus, ReceivedMessage } from "../bus/bus.ts";
 import { decodeRefusal, encodeRefusal } from "../bus/refusal.ts";
 import { REQUEST_HEADER, traceOf } from "../lib/trace.ts";
@@ -45,10 +46,7 @@ export type CallAnswer =
 /** Reads the calls of a message: one call, or an array of calls. Refuses calls that cannot be read. */
 export function readCalls(bus: Bus, heard: ReceivedMessage, now: number): IncomingCall[] {
   const common = { now, trace: traceOf(heard.headers) };
-  let sent: unknown;
-  try {
-    sent = JSON.parse(heard.string());
-  } catch {} // Then it is no call, as `undefined` is none.
+  const sent = parseJson(heard.string());
   if (!Array.isArray(sent) || sent.length === 0) {
     const call = readCall(sent, common, (answer) => answerCall(bus, heard.reply, answer));
     return call ? [call] : [];

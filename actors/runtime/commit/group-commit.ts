@@ -71,7 +71,10 @@ export class GroupCommit {
     this.journal = new HostJournal({
       ...parts,
       hostId: () => host.id,
-      lost: (error) => this.#startAnew(error),
+      lost: (error) => {
+        this.#logger.warn({ err: error }, "journal lost, taking all shards again");
+        host.startAnew();
+      },
     });
   }
 
@@ -278,10 +281,5 @@ export class GroupCommit {
     const text = "Cannot commit: the store refuses writes";
     const refusal = new ActorError("unavailable", text, { retryAfterS: 1 });
     for (const { activation } of taken) activation.fail(refusal);
-  }
-
-  #startAnew(error: ChainLost): void {
-    this.#logger.warn({ err: error }, "journal lost, taking all shards again");
-    this.#host.startAnew();
   }
 }

@@ -2,7 +2,7 @@
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import { type Write, writeInBatches } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
-import { readOnward } from "../bus/read-onward.ts";
+import { readOnward } from "../bus/reads/read-onward.ts";
 import type { Epoch, Source } from "../placement/epoch.ts";
 import { isForgotten } from "../state/stored-actor.ts";
 import { StoredSeal, sealChain } from "./chain.ts";

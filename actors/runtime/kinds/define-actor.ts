@@ -9,6 +9,7 @@ import type {
   MessageSchema,
   Messages,
 } from "../../../schemas/contract.ts";
+import type { Steady } from "../lib/steady-clock.ts";
 
 /**
  * The result of a handler. The runtime stores the whole result in one commit, and only then sends the reply and
@@ -60,6 +61,11 @@ export interface HandlerContext<R = never> {
   now: number;
   /** Id of the clock of `now`. */
   clock?: string | undefined;
+  /**
+   * Compares `now` with a clock of the host process that is never set. The difference between two values of `aheadMs`
+   * with the same `id` is how far the time of day was set between them. Absent in tests of handlers.
+   */
+  steady?: (() => Steady) | undefined;
   /** 32 hex characters, random. */
   newId(): string;
   /** Returns the request that caused the message, for work that is sent later (`Envelope.trace`). */
@@ -105,6 +111,11 @@ export interface ActorDefinition<
    * zero.
    */
   durable: boolean;
+  /**
+   * Reminders that end a pause or a timeout, and do not wait for a date. If the time of day was set back, the bus would
+   * fire them late by that time. So the host delivers them early, and their handlers must accept that.
+   */
+  mayComeEarly?: readonly Reminders<M>[];
   handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
 }
 
@@ -115,6 +126,7 @@ export interface AnyActorDefinition {
   initial: unknown;
   rows?: z.ZodType;
   durable: boolean;
+  mayComeEarly?: readonly string[];
   // biome-ignore lint/suspicious/noExplicitAny: the one place where handlers of different kinds meet.
   handlers: Record<string, (state: any, input: any, context: any) => any>;
 }
@@ -130,6 +142,7 @@ export function defineActor<M extends Messages, S, R = never, L extends LiveSche
     initial: NoInfer<S>;
     rows?: z.ZodType<R>;
     durable?: boolean;
+    mayComeEarly?: readonly Reminders<M>[];
     handlers: { [N in keyof M]: Handler<S, M[N], Reminders<M>, R, L> };
   },
 ): ActorDefinition<M, S, R, L> {

@@ -85,19 +85,8 @@ export interface HostedDefinition<M extends Messages> {
   ): Promise<boolean>;
 }
 
-/** A definition in the form that a host keeps. The types of its messages are hidden. */
-export interface AnyHostedDefinition {
-  contract: Contract;
-  idleMs: number;
-  // biome-ignore lint/suspicious/noExplicitAny: the one place where instances of different kinds meet.
-  open(key: string, context: HostedContext): Promise<HostedInstance<any>>;
-  refused?(
-    key: string,
-    // biome-ignore lint/suspicious/noExplicitAny: as above.
-    mail: { message: any; input: any },
-    error: Error,
-  ): Promise<boolean>;
-}
+// biome-ignore lint/suspicious/noExplicitAny: the one place where instances of different kinds meet.
+export type AnyHostedDefinition = HostedDefinition<any>;
 
 export function defineHosted<M extends Messages>(
   definition: HostedDefinition<M>,

@@ -2,6 +2,7 @@
 import { strict as assert } from "node:assert";
 import {
   KEY_CHARS_MAX,
+  REMINDER_AT_MAX,
   ROW_BYTES_MAX,
   TRANSITION_ROW_BYTES_MAX,
   TRANSITION_ROWS_MAX,
@@ -27,8 +28,6 @@ export interface Effects {
 // biome-ignore lint/suspicious/noExplicitAny: handlers of every kind end here.
 type AnyTransition = Transition<any, any, any, any, any>;
 
-// The last time that a schedule can name, because its years have four digits (RFC 3339).
-const LAST_TIME = Date.UTC(9999, 11, 31);
 const KEYS = new Set(["state", "rows", "reply", "send", "remind", "live", "forget"]);
 
 /** Returns the effects besides state and reply, or undefined if there are none. Throws an Error past a limit. */
@@ -83,7 +82,7 @@ function readReminders(
   within("reminders", entries.length, TRANSITION_REMINDERS_MAX);
   for (const [message, at] of entries) {
     assert(Object.hasOwn(contract.messages, message), `${contract.kind} has no message ${message}`);
-    const valid = at === null || (Number.isInteger(at) && at > 0 && at <= LAST_TIME);
+    const valid = at === null || (Number.isInteger(at) && at > 0 && at <= REMINDER_AT_MAX);
     assert(valid, `Reminder ${message} has a time in whole epoch ms, not ${at}`);
   }
   return entries;

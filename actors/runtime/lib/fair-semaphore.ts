@@ -2,49 +2,46 @@
  * Limits how many pieces of work of several owners, such as accounts, run at the same time. A free place goes to the
  * waiting owner that has the fewest places.
  */
-import type { Semaphore } from "./semaphore.ts";
+import { SharedSlots, type SlotLimits } from "./shared-slots.ts";
 
-export interface FairLimits {
+export interface FairLimits extends Omit<SlotLimits, "max"> {
   /** Places of all owners together. */
   places: number;
+}
+
+type Enter = (release: () => void) => void;
+
+export class FairSemaphore<Owner = string> {
+  readonly #places: number;
+  readonly #slots: SharedSlots<Owner>;
   /**
-   * Places that only owners without a place may take, so that work which never ends cannot delay the first work of
-   * another owner. One owner gets the others at most. Defaults to 0.
+   * For each owner with waiting work, the functions that start the work, the oldest first. The owner whose work ended
+   * last is last.
    */
-  reserved?: number;
-}
+  readonly #waiting = new Map<Owner, Set<Enter>>();
 
-interface OwnersWork {
-  held: number;
-  /** The functions that start the waiting work, the oldest first. */
-  waiting: Set<() => void>;
-}
-
-const NEVER = new AbortController().signal;
-
-export class FairSemaphore {
-  readonly #reserved: number;
-  #free: number;
-  /** The owners with places or waiting work. The owner whose work ended last is last. */
-  readonly #owners = new Map<string, OwnersWork>();
-
-  constructor({ places, reserved = 0 }: FairLimits) {
-    this.#free = places;
-    this.#reserved = reserved;
+  constructor({ places, ...shares }: FairLimits) {
+    this.#places = places;
+    this.#slots = new SharedSlots({ max: places, ...shares });
   }
 
   /** Places that nobody holds. */
   get free(): number {
-    return this.#free;
+    return this.#places - this.#slots.taken;
+  }
+
+  /** Places that are held. */
+  get taken(): number {
+    return this.#slots.taken;
   }
 
   /** Returns how much work of the owner waits for a place. */
-  waitingOf(owner: string): number {
-    return this.#owners.get(owner)?.waiting.size ?? 0;
+  waitingOf(owner: Owner): number {
+    return this.#waiting.get(owner)?.size ?? 0;
   }
 
   /** Returns the semaphore as one owner uses it. */
-  of(owner: string): Pick<Semaphore, "take"> {
+  of(owner: Owner): { take(signal: AbortSignal): Promise<() => void> } {
     return { take: (signal) => this.take(owner, signal) };
   }
 
@@ -52,32 +49,38 @@ export class FairSemaphore {
    * Takes a place for the owner. Resolves with a function that gives the place back and may be called again. Rejects
    * with the signal's reason if the signal aborts first.
    */
-  take(owner: string, signal: AbortSignal): Promise<() => void> {
+  take(owner: Owner, signal?: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason);
-      const work = this.#owners.get(owner) ?? { held: 0, waiting: new Set() };
-      this.#owners.set(owner, work);
+      if (signal?.aborted) return reject(signal.reason);
+      const waiting = this.#waiting.get(owner) ?? new Set<Enter>();
+      this.#waiting.set(owner, waiting);
       const leave = () => {
-        work.waiting.delete(enter);
-        this.#forgetIdle(owner, work);
-        reject(signal.reason);
+        this.#remove(owner, enter);
+        reject(signal?.reason);
       };
-      const enter = () => {
-        signal.removeEventListener("abort", leave);
-        let isHeld = true;
-        resolve(() => {
-          if (isHeld) this.#giveBack(owner, work);
-          isHeld = false;
-        });
+      const enter: Enter = (release) => {
+        signal?.removeEventListener("abort", leave);
+        resolve(release);
       };
-      signal.addEventListener("abort", leave, { once: true });
-      work.waiting.add(enter);
+      signal?.addEventListener("abort", leave, { once: true });
+      waiting.add(enter);
       this.#startNext();
     });
   }
 
+  /** Takes a place if the owner may have one now. Returns a function that gives it back and may be called again. */
+  tryTake(owner: Owner): (() => void) | undefined {
+    const release = this.#slots.tryTake(owner);
+    if (!release) return undefined;
+    return () => {
+      release();
+      this.#moveLast(owner);
+      this.#startNext();
+    };
+  }
+
   /** Runs the work as soon as the owner has a place. Rejects with the error of the work, or the signal's reason. */
-  async run<T>(owner: string, work: () => Promise<T>, signal = NEVER): Promise<T> {
+  async run<T>(owner: Owner, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const leave = await this.take(owner, signal);
     try {
       return await work();
@@ -86,39 +89,40 @@ export class FairSemaphore {
     }
   }
 
-  #giveBack(owner: string, work: OwnersWork): void {
-    work.held -= 1;
-    this.#free += 1;
-    this.#owners.delete(owner);
-    this.#owners.set(owner, work);
-    this.#forgetIdle(owner, work);
-    this.#startNext();
+  #moveLast(owner: Owner): void {
+    const waiting = this.#waiting.get(owner);
+    if (!waiting) return;
+    this.#waiting.delete(owner);
+    this.#waiting.set(owner, waiting);
+  }
+
+  #remove(owner: Owner, enter: Enter): void {
+    const waiting = this.#waiting.get(owner);
+    waiting?.delete(enter);
+    if (waiting?.size === 0) this.#waiting.delete(owner);
   }
 
   #startNext(): void {
     for (;;) {
-      const next = this.#next();
-      if (!next) return;
-      const [enter] = next.waiting;
-      if (!enter) return;
-      next.waiting.delete(enter);
-      next.held += 1;
-      this.#free -= 1;
-      enter();
+      const owner = this.#next();
+      if (owner === undefined) return;
+      const [enter] = this.#waiting.get(owner) ?? [];
+      const release = enter && this.tryTake(owner);
+      // The owner with the fewest places has the most room. If it has none, no other owner has any.
+      if (!release) return;
+      this.#remove(owner, enter);
+      enter(release);
     }
   }
 
-  /** Returns the owner whose work starts next, if any work may start. Of equal owners it is the first. */
-  #next(): OwnersWork | undefined {
-    if (this.#free === 0) return undefined;
-    let next: OwnersWork | undefined;
-    for (const one of this.#owners.values()) {
-      if (one.waiting.size > 0 && (next === undefined || one.held < next.held)) next = one;
+  /** Returns the waiting owner with the fewest places. Of equal owners it is the first. */
+  #next(): Owner | undefined {
+    let next: Owner | undefined;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const owner of this.#waiting.keys()) {
+      const taken = this.#slots.takenBy(owner);
+      if (taken < fewest) [next, fewest] = [owner, taken];
     }
-    return next?.held === 0 || this.#free > this.#reserved ? next : undefined;
-  }
-
-  #forgetIdle(owner: string, { held, waiting }: OwnersWork): void {
-    if (held === 0 && waiting.size === 0) this.#owners.delete(owner);
+    return next;
   }
 }

@@ -1,15 +1,20 @@
-/** Counts the slots of a limit that several owners, such as accounts, share. No owner can take all of them. */
+/**
+ * Counts the slots of a limit that several owners, such as accounts, share. An owner without room is refused; see
+ * `FairSemaphore` for work that waits.
+ */
 
 export interface SlotLimits {
   /** Slots of all owners together. */
   max: number;
-  /** Slots of one owner. */
-  perOwner: number;
+  /** Slots of one owner. Defaults to `max`. */
+  perOwner?: number;
   /**
    * Slots that an owner with all of its own leaves to other owners. An owner that has fewer slots leaves fewer, and
    * an owner without a slot may take the last one. Defaults to 0.
    */
   keptFree?: number;
+  /** Slots that an owner with any slot leaves to owners without one. Defaults to 0. */
+  reserved?: number;
 }
 
 export class SharedSlots<Owner> {
@@ -18,7 +23,7 @@ export class SharedSlots<Owner> {
   #taken = 0;
 
   constructor(limits: SlotLimits) {
-    this.#limits = { keptFree: 0, ...limits };
+    this.#limits = { perOwner: limits.max, keptFree: 0, reserved: 0, ...limits };
   }
 
   get taken(): number {
@@ -50,10 +55,10 @@ export class SharedSlots<Owner> {
   }
 
   #hasRoom(owner: Owner): boolean {
-    const { max, perOwner, keptFree } = this.#limits;
+    const { max, perOwner, keptFree, reserved } = this.#limits;
     const taken = this.takenBy(owner);
     // The more slots an owner has, the more it leaves to owners that have fewer.
-    const left = Math.floor((keptFree * taken) / perOwner);
+    const left = taken === 0 ? 0 : Math.max(reserved, Math.floor((keptFree * taken) / perOwner));
     return taken < perOwner && this.#taken + left < max;
   }
 

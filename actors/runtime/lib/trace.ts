@@ -5,7 +5,6 @@ import {
   context,
   propagation,
   ROOT_CONTEXT,
-  type Span,
   SpanKind,
   SpanStatusCode,
   trace,
@@ -153,26 +152,33 @@ function recordOf(carrier: TraceCarrier | undefined, { error, ...step }: Recorde
 function timing<T>(work: Work, carrier: TraceCarrier, run: () => T): T {
   const startedAt = performance.now();
   const done = (failure?: unknown) => recordWork(work, carrier, { startedAt, failure });
+  // A task does not reject: it resolves to the error that ended it.
+  return whenEnded(run, (value) => done(value instanceof Error ? value : undefined), done);
+}
+
+/** Runs work, and calls `done` or `failed` when it has ended, at once or later. */
+function whenEnded<T>(
+  run: () => T,
+  done: (value: unknown) => void,
+  failed: (error: unknown) => void,
+): T {
+  const fail = (error: unknown): never => {
+    failed(error);
+    throw error;
+  };
   try {
     const result = run();
-    if (!(result instanceof Promise)) {
-      done();
-      return result;
-    }
-    return result.then(
-      (value) => {
-        // A task does not reject: it resolves to the error that ended it.
-        done(value instanceof Error ? value : undefined);
+    if (result instanceof Promise) {
+      const ended = result.then((value: unknown) => {
+        done(value);
         return value;
-      },
-      (error: unknown) => {
-        done(error);
-        throw error;
-      },
-    ) as T;
+      }, fail);
+      return ended as T;
+    }
+    done(undefined);
+    return result;
   } catch (error) {
-    done(error);
-    throw error;
+    return fail(error);
   }
 }
 
@@ -190,26 +196,10 @@ function inOpenSpan<T>({ kind, message }: Work, carrier: TraceCarrier, work: () 
   const parent = propagation.extract(ROOT_CONTEXT, carrier);
   const tracer = trace.getTracer("trunkline");
   const span = tracer.startSpan(`${kind} ${message}`, { kind: SpanKind.CONSUMER }, parent);
-  try {
-    const result = context.with(trace.setSpan(parent, span), work);
-    if (!(result instanceof Promise)) {
-      span.end();
-      return result;
-    }
-    return result.then(
-      (value) => {
-        span.end();
-        return value;
-      },
-      (error: unknown) => fail(span, error),
-    ) as T;
-  } catch (error) {
-    return fail(span, error);
-  }
-}
-
-function fail(span: Span, error: unknown): never {
-  span.setStatus({ code: SpanStatusCode.ERROR, message: String(error) });
-  span.end();
-  throw error;
+  const run = () => context.with(trace.setSpan(parent, span), work);
+  const done = () => span.end();
+  return whenEnded(run, done, (error) => {
+    span.setStatus({ code: SpanStatusCode.ERROR, message: String(error) });
+    span.end();
+  });
 }

@@ -14,7 +14,7 @@ import type { ActorHost } from "../actor-host.ts";
 import { systemClock } from "../lib/clock.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
-import { prefetchBytesOf, type ReaderParts, readMail } from "./delivery-reader.ts";
+import { MailReader, prefetchBytesOf, type ReaderParts } from "./delivery-reader.ts";
 import {
   MAIL_IN_FLIGHT_MAX,
   MAIL_OF_ACCOUNT_MAX,
@@ -63,7 +63,7 @@ describe("mail", function () {
     });
     const isHosted = (kind: string) => kind === "agent";
     const parts = { bus: own.bus, clock: systemClock, logger: pino({ level: "silent" }) };
-    const reading = readMail({ ...parts, deliver, isHosted }, shard);
+    const reading = new MailReader({ ...parts, deliver, isHosted }, shard).read();
     const close = async () => {
       shard.closing.abort();
       await reading;

@@ -3,13 +3,15 @@ import type { Logger } from "pino";
 import { z } from "zod";
 import type { DataLayout } from "../../../schemas/data-layout.ts";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
 import { mailOf } from "../../../schemas/split-streams.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { OrderedMessage } from "../bus/ordered-pulls.ts";
-import { readInOrder } from "../bus/read-in-order.ts";
+import type { OrderedMessage } from "../bus/reads/ordered-pulls.ts";
+import { readInOrder } from "../bus/reads/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import { traceOf } from "../lib/trace.ts";
 import type { Delivery } from "../shards/incoming.ts";
+import { reminderAt } from "../shards/reminders.ts";
 import type { Shard } from "../shards/shard.ts";
 import { MAIL_IN_FLIGHT_MAX, MailInFlight, type Receiver } from "./mail-in-flight.ts";
 
@@ -45,7 +47,6 @@ const Mail = z.object({
 });
 /** A name that no kind has. Mail to an unreadable address is delivered to this name, and so becomes a dead letter. */
 const NOBODY = "(nobody)";
-const Fired = z.object({ at: z.number() });
 
 export interface ReaderParts {
   bus: Bus;
@@ -69,7 +70,7 @@ interface Left {
 
 /** Delivers the shard's mail and its due reminders until the shard closes. */
 export function readDeliveries(parts: ReaderParts, shard: Shard): void {
-  void readMail(parts, shard);
+  void new MailReader(parts, shard).read();
   void readReminders(parts, shard);
 }
 
@@ -79,11 +80,7 @@ export function readDeliveries(parts: ReaderParts, shard: Shard): void {
  * fails, or an app that does not handle its mail, delays no other key: past their shares (`MailInFlight`), the reader
  * skips the key's mail and reads it separately.
  */
-export async function readMail(parts: ReaderParts, shard: Shard): Promise<void> {
-  await new MailReader(parts, shard).read();
-}
-
-class MailReader {
+export class MailReader {
   readonly #parts: ReaderParts;
   readonly #shard: Shard;
   readonly #signal: AbortSignal;
@@ -260,7 +257,7 @@ async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
   await readForever(parts, shard, stream, shard.subjects.firedOf(shard.number), (fired) => {
     // Another tool may have left a marker; our own removals leave none.
     if (fired.headers?.has("KV-Operation")) return undefined;
-    const { kind, key, message } = shard.subjects.readFired(fired.subject);
+    const { kind, key, message } = shard.subjects.readReminder(fired.subject);
     const done = () => {
       waiting -= 1;
       room.free();
@@ -269,9 +266,9 @@ async function readReminders(parts: ReaderParts, shard: Shard): Promise<void> {
         logger.debug({ err: error, shard: shard.number }, "fired reminder not removed");
       });
     };
-    const { at } = Fired.parse(fired.json());
+    const dueAt = reminderAt(fired.string());
     waiting += 1;
-    parts.deliver(shard, { kind, key }, { message, input: {}, dueAt: at, tries: 0, done });
+    parts.deliver(shard, { kind, key }, { message, input: {}, dueAt, tries: 0, done });
     return waiting < REMINDERS_IN_FLIGHT_MAX ? undefined : room.wait();
   });
 }
@@ -307,12 +304,10 @@ class Room {
  * shows its text.
  */
 function readPayload(text: string): Pick<Delivery, "message" | "input" | "tries"> {
-  try {
-    const { message, input, tries } = Mail.parse(JSON.parse(text));
-    return { message, input, tries };
-  } catch {
-    return { message: "(unreadable)", input: text, tries: 0 };
-  }
+  const mail = Mail.safeParse(parseJson(text)).data;
+  if (!mail) return { message: "(unreadable)", input: text, tries: 0 };
+  const { message, input, tries } = mail;
+  return { message, input, tries };
 }
 
 /** Returns how many bytes of one shard's mail one request may bring. */

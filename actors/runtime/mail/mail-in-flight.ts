@@ -49,7 +49,10 @@ export class MailInFlight {
   }
 }
 
-/** Counts by name. Names without a count take no memory. */
+/**
+ * Counts by name. Names without a count take no memory. It is no `SharedSlots`, because mail needs room in several
+ * shares before it counts in any.
+ */
 class Counts {
   readonly #counts = new Map<string, number>();
 

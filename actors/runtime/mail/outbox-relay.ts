@@ -106,9 +106,15 @@ export class OutboxRelay {
     this.#mail[0]?.add(groups.map(({ shard }) => shard));
   }
 
+  /**
+   * Queues a task. Within the stream's duplicate window, the stream drops a task that another host has published
+   * already. After this window, the task would run twice.
+   */
   async #tryTask(shard: Shard, entry: OutboxEntry): Promise<void> {
+    const { number, message } = entry;
     try {
-      await this.#queueTask(shard, entry);
+      const task = { ...message, id: `${shard.number}-${number}` };
+      await queueTask(this.#parts.bus, queueOf(message), task);
       this.#queued.add(entry);
     } catch (error) {
       const isFirst = this.#full.refused(shard, entry, error);
@@ -117,15 +123,6 @@ export class OutboxRelay {
       const named = { err: error, shard: shard.number };
       this.#parts.logger.warn(named, "task not published, will try again");
     }
-  }
-
-  /**
-   * Queues a task. Within the stream's duplicate window, the stream drops a task that another host has published
-   * already. After this window, the task would run twice.
-   */
-  async #queueTask(shard: Shard, { number, message }: OutboxEntry): Promise<void> {
-    const task = { ...message, id: `${shard.number}-${number}` };
-    await queueTask(this.#parts.bus, queueOf(message), task);
   }
 
   async #publishMail(mail: MailSubjects, groups: readonly Group[]): Promise<void> {

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Subscription } from "@nats-io/transport-node";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { MessageCounts } from "./service-counts.ts";
 
 interface ServiceParts {
   bus: Bus;
@@ -17,15 +18,10 @@ interface ServiceParts {
 }
 
 /** One kind of work of a role, with its counts. */
-interface ServiceEndpoint {
+interface ServiceEndpoint extends Omit<MessageCounts, "kind" | "message"> {
   name: string;
   /** The subject of the requests, as `nats service info` shows it. */
   subject: string;
-  requests: number;
-  errors: number;
-  lastError: string;
-  /** Sum of the times from arrival to answer, in milliseconds. */
-  ms: number;
 }
 
 /** Answers discovery requests until `stop`. */

@@ -4,6 +4,7 @@ import { LEASE_TTL_MS, SHARDS } from "../../../schemas/limits.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counterActor } from "../../../scripts/testing/counter.ts";
 import { HoldingClock } from "../../../scripts/testing/holding-clock.ts";
+import { preferredHost } from "../../../scripts/testing/preferred-host.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { ActorHost } from "../actor-host.ts";
 import { writeAtomically } from "../bus/atomic-batch.ts";
@@ -12,7 +13,6 @@ import { StateStore } from "../state/state-store.ts";
 import { LEASE_FORM, LEASE_RENEW_MS } from "./host-lease.ts";
 import { LEASE_UNSEEN_LIVES_MAX, LeaseEnds } from "./lease-ends.ts";
 import { Members } from "./members.ts";
-import { preferredHost } from "./rendezvous.ts";
 import { readShardOwners } from "./shard-owners.ts";
 
 const RELEASED_MEMBER = { payload: "", headers: { "KV-Operation": "DEL", "Nats-TTL": "60s" } };

@@ -1,7 +1,7 @@
 import { expect } from "chai";
+import { preferredHost } from "../../../scripts/testing/preferred-host.ts";
 import { LEASE_FORM } from "./host-lease.ts";
 import { Members } from "./members.ts";
-import { preferredHost } from "./rendezvous.ts";
 
 const SHARDS = 64;
 const stays = { leaving: false, form: LEASE_FORM };

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { SHARDS } from "../../../schemas/limits.ts";
-import { preferredHost } from "./rendezvous.ts";
+import { preferredHost } from "../../../scripts/testing/preferred-host.ts";
 
 const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
 const named = (count: number, round: number) =>

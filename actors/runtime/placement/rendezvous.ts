@@ -4,14 +4,10 @@
  */
 import { fnv1a32 } from "../../../schemas/subjects.ts";
 
-/** The host with the highest weight for the shard (rendezvous hashing), or undefined where there is none. */
-export function preferredHost(shard: number, hosts: Iterable<string>): string | undefined {
-  const hashes: [string, number][] = [];
-  for (const host of hosts) hashes.push([host, fnv1a32(host)]);
-  return heaviest(shard, hashes)?.host;
-}
-
-/** The preferred host of each shard, kept up to date while hosts come and go. */
+/**
+ * The preferred host of each shard, kept up to date while hosts come and go: the host with the highest weight for the
+ * shard (rendezvous hashing), or undefined where there is no host.
+ */
 export class PreferredHosts {
   readonly #hashes = new Map<string, number>();
   readonly #preferred: (Preferred | undefined)[];

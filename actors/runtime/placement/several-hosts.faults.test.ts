@@ -5,13 +5,13 @@ import { ActorProcess } from "../../../scripts/testing/actor-process.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { startCluster } from "../../../scripts/testing/nats-server.ts";
+import { preferredHost } from "../../../scripts/testing/preferred-host.ts";
 import { probe, probeActor } from "../../../scripts/testing/probe.ts";
 import { TcpProxy } from "../../../scripts/testing/tcp-proxy.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import type { ActorHost } from "../actor-host.ts";
 import { BusLiveUpdates } from "../bus/live.ts";
 import { systemClock } from "../lib/clock.ts";
-import { preferredHost } from "./rendezvous.ts";
 
 const definitions = [counterActor, probeActor];
 

@@ -3,8 +3,8 @@ import { allMail, mailIn } from "../../../schemas/split-streams.ts";
 import { addressOf, STREAMS } from "../../../schemas/subjects.ts";
 import { startWorld } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
+import { preferredHost } from "../../../scripts/testing/preferred-host.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { preferredHost } from "./rendezvous.ts";
 
 const KEYS = Array.from({ length: 40 }, (_, index) => `key-${index}`);
 

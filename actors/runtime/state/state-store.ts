@@ -6,9 +6,9 @@ import type { MsgHdrs } from "@nats-io/transport-node";
 import { mailOf, mailTo } from "../../../schemas/split-streams.ts";
 import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { OrderedMessage } from "../bus/ordered-pulls.ts";
-import { type DirectMessage, isUnanswered, readDirect } from "../bus/read-direct.ts";
-import { readInOrder } from "../bus/read-in-order.ts";
+import type { OrderedMessage } from "../bus/reads/ordered-pulls.ts";
+import { type DirectMessage, isUnanswered, readDirect } from "../bus/reads/read-direct.ts";
+import { readInOrder } from "../bus/reads/read-in-order.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { StoredRow } from "../kinds/rows-view.ts";
 import {

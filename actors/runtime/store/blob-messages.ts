@@ -22,8 +22,6 @@ export type Head = z.infer<typeof Head>;
 export interface SmallBlob {
   name: string;
   content: Uint8Array;
-  /** Seconds, at least 1, after which the blob expires; without it the blob stays until it is removed. */
-  ttlS?: number | undefined;
 }
 
 export interface StoredBlob {
@@ -60,13 +58,10 @@ export function writeOf(
 }
 
 /** Returns the only write of a small blob. */
-export async function smallWriteOf(
-  subject: string,
-  { name, content, ttlS }: SmallBlob,
-): Promise<Write> {
+export async function smallWriteOf(subject: string, { name, content }: SmallBlob): Promise<Write> {
   const sha256 = createHash("sha256").update(content).digest("hex");
   const piece = await new PieceEncoder(name).encode(content);
-  return writeOf(subject, piece, ttlS, { bytes: content.length, sha256, chunks: 0 });
+  return writeOf(subject, piece, undefined, { bytes: content.length, sha256, chunks: 0 });
 }
 
 export const headOf = ({ header }: StoredMsg): Head => Head.parse(JSON.parse(header.get(HEAD)));

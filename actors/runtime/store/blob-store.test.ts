@@ -307,7 +307,7 @@ describe("BlobStore", function () {
   it("a blob with a time to live is gone afterwards", async () => {
     const name = newName();
     await blobs.put(name, patternAt(0, BLOB_CHUNK_BYTES + 1), { ttlS: 4 });
-    await blobs.putAll([{ name: `${name}.b`, content: patternAt(0, 1), ttlS: 4 }]);
+    await blobs.put(`${name}.b`, patternAt(0, 1), { ttlS: 4 });
     expect(await blobs.has(name)).to.equal(true);
     await until(
       "it is gone",

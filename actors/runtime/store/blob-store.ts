@@ -131,7 +131,7 @@ export class BlobStore {
       if (batch) stored.push(...batch);
       for (let from = 0; !batch && from < group.length; from += SINGLE_PUTS_MAX) {
         const some = group.slice(from, from + SINGLE_PUTS_MAX);
-        const puts = some.map(({ name, content, ttlS }) => this.put(name, content, { ttlS }));
+        const puts = some.map(({ name, content }) => this.put(name, content));
         stored.push(...(await Promise.all(puts)));
       }
     }

@@ -1,6 +1,6 @@
 /** Reads lines that are printed to a subject of a stream: the stored lines, and new lines when they arrive. */
 import { type Bus, BusLost } from "../bus/bus.ts";
-import { readDirect } from "../bus/read-direct.ts";
+import { readDirect } from "../bus/reads/read-direct.ts";
 
 export interface StoredLine {
   /** A number that grows from line to line. */

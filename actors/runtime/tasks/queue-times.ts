@@ -1,15 +1,11 @@
 /** Remembers how long the last task of each queue waited. A client whose task is refused should wait as long. */
+import type { TaskQueue } from "./queue-task.ts";
 
 /** Limits the queues whose last waiting time a client remembers, for Retry-After. */
 const QUEUE_TIMES_MAX = 1_000;
 
-interface Queue {
-  kind: string;
-  lane: string;
-  key: string;
-  /** True if each key has its own queue. */
-  inTurns: boolean;
-}
+/** The queue of a task. Each key has its own queue if `inTurns` is true. */
+type Queue = TaskQueue & { key: string };
 
 export class QueueTimes {
   /** The waiting times in milliseconds by queue, in the order of use; the queue that was used last is last. */

@@ -13,7 +13,7 @@ import { persist } from "../bus/persist.ts";
 import { decodeRefusal } from "../bus/refusal.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { currentTrace } from "../lib/trace.ts";
-import { queueTask } from "./queue-task.ts";
+import { queueTask, type TaskQueue } from "./queue-task.ts";
 import type { QueueTimes } from "./queue-times.ts";
 import type { WorkerPresence } from "./worker-presence.ts";
 
@@ -28,15 +28,11 @@ export interface TaskRun<R> {
 /** The assumed wait in a queue from which no task has started yet. */
 const QUEUE_UNKNOWN_MS = 5_000;
 
-interface TaskToRun {
-  kind: string;
-  lane: string;
+interface TaskToRun extends TaskQueue {
   key: string;
   message: string;
   input: unknown;
   from: string;
-  /** True if the lane serves its keys alternately, one task of each (`TaskTurns`). */
-  inTurns: boolean;
   queueTimes: QueueTimes;
   workers: WorkerPresence;
 }

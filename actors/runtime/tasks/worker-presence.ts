@@ -4,6 +4,7 @@ import { queuedSubject } from "../../../schemas/subjects.ts";
 import { ask } from "../bus/ask.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { TaskQueue } from "./queue-task.ts";
 
 /** Interval between two checks of a lane in which tasks wait. */
 export const WORKER_CHECK_MS = 5_000;
@@ -11,11 +12,7 @@ export const WORKER_CHECK_MS = 5_000;
 const NOBODY_ANSWER_MS = 1_000;
 
 /** A task that waits in a queue. */
-interface Waiting {
-  kind: string;
-  lane: string;
-  key: string;
-}
+type Waiting = Pick<TaskQueue, "kind" | "lane"> & { key: string };
 
 interface Lane {
   checkedAt: number;

@@ -1,5 +1,6 @@
 /** Hands a task back to its queue, so that this delivery does not count as a try. */
 import { READER_RETRY_MS, TASK_LOSSES_MAX } from "../../../schemas/limits.ts";
+import { parseJson } from "../../../schemas/parse-json.ts";
 import { WriteRefused, writeAtomically } from "../bus/atomic-batch.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -59,13 +60,5 @@ export const triesOf = ({ info }: PulledMessage, { triesBefore = 0 }: Task): num
 
 /** Parses the task of a message; `success` is false if it is unreadable. */
 export function readTask(message: PulledMessage): ReturnType<typeof Task.safeParse> {
-  return Task.safeParse(readJson(message));
-}
-
-function readJson(message: PulledMessage): unknown {
-  try {
-    return message.json();
-  } catch {
-    return undefined;
-  }
+  return Task.safeParse(parseJson(message.string()));
 }

@@ -144,7 +144,7 @@ describe("deliveries of a task that no worker ended", function () {
 
   function triesOf(message: PulledMessage | undefined): number | undefined {
     if (message === undefined) return undefined;
-    const { triesBefore = 0 } = message.json<{ triesBefore?: number }>();
+    const { triesBefore = 0 } = JSON.parse(message.string()) as { triesBefore?: number };
     return triesBefore + message.info.deliveryCount;
   }
 });

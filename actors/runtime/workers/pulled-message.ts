@@ -5,7 +5,7 @@ import { type Msg, type NatsConnection, nanos } from "@nats-io/transport-node";
 /** The part of the library's message that workers use. */
 export type PulledMessage = Pick<
   JsMsg,
-  "subject" | "seq" | "json" | "string" | "ack" | "nak" | "term" | "working"
+  "subject" | "seq" | "string" | "ack" | "nak" | "term" | "working"
 > & { info: Pick<JsMsg["info"], "deliveryCount"> };
 
 /**
@@ -23,7 +23,6 @@ export function pulledMessage(connection: NatsConnection, message: Msg): PulledM
     subject: message.subject,
     seq: Number(tokens[delivered + 1]),
     info: { deliveryCount: Number(tokens[delivered]) },
-    json: () => message.json(),
     string: () => message.string(),
     ack: () => settle("+ACK"),
     nak: (ms) => settle(ms === undefined ? "-NAK" : `-NAK ${JSON.stringify({ delay: nanos(ms) })}`),

@@ -3,9 +3,10 @@
  * result.
  */
 import { randomBytes } from "node:crypto";
-import { NoRespondersError, RequestError, TimeoutError } from "@nats-io/transport-node";
+import { TimeoutError } from "@nats-io/transport-node";
 import type { ActorError } from "../../../schemas/errors.ts";
 import { CHUNK_BYTES, READER_RETRY_MS } from "../../../schemas/limits.ts";
+import { isNobody } from "../bus/ask.ts";
 import { type Bus, BusLost } from "../bus/bus.ts";
 import { encodeRefusal } from "../bus/refusal.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -51,26 +52,12 @@ export class TaskCaller {
     return JSON.parse(Buffer.concat(chunks).toString());
   }
 
-  /** Sends the reply, and then the bytes. */
-  async answer(reply: string, chunks: AsyncIterable<Uint8Array> | undefined): Promise<void> {
-    await this.#ask("reply", Buffer.from(reply));
-    await this.#stream(chunks);
-  }
-
-  /** Sends a refusal, even if the task was aborted, because the caller may still wait. */
-  async refuse(error: ActorError): Promise<void> {
-    await this.#ask(
-      "refused",
-      Buffer.from(encodeRefusal(error).payload),
-      new AbortController().signal,
-    );
-  }
-
   /**
-   * Sends the bytes after the reply, at most CHUNKS_IN_FLIGHT chunks ahead of the caller. Resolves when the caller
+   * Sends the reply, and then the bytes, at most CHUNKS_IN_FLIGHT chunks ahead of the caller. Resolves when the caller
    * has taken all bytes.
    */
-  async #stream(chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
+  async answer(reply: string, chunks: AsyncIterable<Uint8Array> = none()): Promise<void> {
+    await this.#ask("reply", Buffer.from(reply));
     const underWay = new Set<Promise<unknown>>();
     let index = 0;
     for await (const bytes of split(chunks)) {
@@ -82,6 +69,15 @@ export class TaskCaller {
     }
     await Promise.all(underWay);
     await this.#ask("end");
+  }
+
+  /** Sends a refusal, even if the task was aborted, because the caller may still wait. */
+  async refuse(error: ActorError): Promise<void> {
+    await this.#ask(
+      "refused",
+      Buffer.from(encodeRefusal(error).payload),
+      new AbortController().signal,
+    );
   }
 
   async #inParallel(count: number, take: (index: number) => Promise<void>): Promise<void> {
@@ -100,7 +96,7 @@ export class TaskCaller {
       try {
         return await this.#bus.ask(`${this.#caller.inbox}.${this.#try}.${step}`, payload);
       } catch (error) {
-        if (isAbsent(error)) {
+        if (isNobody(error)) {
           // After a reconnection, the caller's subscription may return slightly later than this worker's connection.
           absentSince ??= this.#clock.monotonic();
           if (this.#clock.monotonic() - absentSince > CALLER_GONE_MS) throw new CallerGone();
@@ -110,9 +106,6 @@ export class TaskCaller {
     }
   }
 }
-
-const isAbsent = (error: unknown) =>
-  error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
 async function* none(): AsyncGenerator<Uint8Array> {}
 

@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import { READER_RETRY_MS } from "../../../schemas/limits.ts";
 import type { Bus } from "../bus/bus.ts";
-import { isSingleServer } from "../bus/read-in-order.ts";
+import { isSingleServer } from "../bus/reads/read-in-order.ts";
 import type { Clock } from "../lib/clock.ts";
 import { pullTasks } from "./pull-tasks.ts";
 import type { PulledMessage } from "./pulled-message.ts";

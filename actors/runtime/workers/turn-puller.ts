@@ -14,7 +14,7 @@ import {
 import { laneOf } from "../../../schemas/split-streams.ts";
 import { keyOfTurn, queuedSubject, taskConsumer, turnConsumer } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
-import { isSingleServer } from "../bus/read-in-order.ts";
+import { isSingleServer } from "../bus/reads/read-in-order.ts";
 import { type Clock, OVER } from "../lib/clock.ts";
 import { pullTasks } from "./pull-tasks.ts";
 import type { PulledMessage } from "./pulled-message.ts";

@@ -275,7 +275,10 @@ export class WorkerHost {
       },
       tell: async (envelope) => {
         signal.throwIfAborted();
-        const isTold = await this.#tell(envelope, signal);
+        const isTold = await this.#callWith(envelope, { deadlineMs: TELL_MS_MAX, signal }).then(
+          () => true,
+          () => false, // The actor may not have received the message.
+        );
         if (!isTold) await sends.send([envelope], undefined);
         return isTold;
       },
@@ -303,14 +306,6 @@ export class WorkerHost {
     await sends.publish(typeof send === "function" ? send() : send, "sent");
     const left = signal.aborted ? signal.reason : unheard;
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
-  }
-
-  /** Sends a message to an actor as a call. Returns false if the actor may not have received the message. */
-  async #tell(message: Envelope, signal: AbortSignal): Promise<boolean> {
-    return this.#callWith(message, { deadlineMs: TELL_MS_MAX, signal }).then(
-      () => true,
-      () => false,
-    );
   }
 
   async #callWith({ kind, key, message, input }: Envelope, options: CallOptions): Promise<void> {

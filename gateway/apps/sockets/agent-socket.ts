@@ -3,6 +3,7 @@ import type { Duplex } from "node:stream";
 import type { WebSocket } from "ws";
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { callsOf } from "../../../actors/runtime/calls/call-places.ts";
 import {
   agent,
   type Connection,
@@ -252,13 +253,12 @@ export class AgentSocket {
     input: z.input<(typeof agent.messages)[N]["input"]>,
     signal?: AbortSignal,
   ): Promise<{ isPending?: boolean | undefined }> {
-    const { actors, key } = this.#parts;
+    const { actors, accountId, key } = this.#parts;
+    const options = { deadlineMs: SOCKET_CALL_MS_MAX, ...(signal && { signal }) };
     // The compiler cannot check the union of the three messages, so this cast selects one. Each input is checked by
     // its message's schema.
-    return await actors.call(agent, key, message as "frames", input as never, {
-      deadlineMs: SOCKET_CALL_MS_MAX,
-      ...(signal && { signal }),
-    });
+    const call = () => actors.call(agent, key, message as "frames", input as never, options);
+    return await callsOf({ accountId, isVisitor: true }, call);
   }
 
   /**

@@ -9,6 +9,7 @@ import { pino } from "pino";
 import { WebSocket } from "ws";
 import { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { type CallOwner, currentCallOwner } from "../../../actors/runtime/calls/call-places.ts";
 import type { AnyActorDefinition } from "../../../actors/runtime/kinds/define-actor.ts";
 import { agent, appEntry } from "../../../schemas/apps/agent.ts";
 import type { AppRequest } from "../../../schemas/apps/app-exchange.ts";
@@ -50,6 +51,7 @@ async function world({
 }: WorldOptions = {}) {
   const told: ReceivedMessage[] = [];
   const asked: string[] = [];
+  const owners = new Set<string>();
   /** The opening requests of sockets, as long as anything references them. */
   const begun: WeakRef<object>[] = [];
   /** The clients' addresses as the app sees them. */
@@ -85,6 +87,7 @@ async function world({
   /** Calls of the agent wait, as if the agent were busy or moving to another host. */
   const call = async (...[contract, key, message, ...rest]: Parameters<ActorClient["call"]>) => {
     asked.push(message);
+    owners.add(JSON.stringify(currentCallOwner()));
     await at[message]?.();
     if (message === "connect") begun.push(new WeakRef((rest[0] as { request: object }).request));
     return actors.call(contract, key, message, ...rest);
@@ -114,7 +117,7 @@ async function world({
   const urlOf = (account: string) =>
     `ws://${server.address}:${server.port}/apps/${account}/hooks/agents/room/one`;
   return {
-    ...{ told, gave, at, asked, begun, clients, urlOf },
+    ...{ told, gave, at, asked, owners, begun, clients, urlOf },
     /** Resolves when this gateway knows that its sockets are closed. */
     ended: () => router.close(),
     close: () => sockets.close(),
@@ -153,6 +156,17 @@ describe("AgentSockets", function () {
     await until("the other is asked again", () => alive.pings() > 5);
     expect(alive.ended()).to.equal(0);
     expect(dead.pings()).to.be.at.most(2);
+  });
+
+  it("count all their calls for the visitors of the account", async () => {
+    await using w = await world();
+    const { socket } = await w.open();
+    socket.send("hello");
+    await until("it is heard", () => w.asked.includes("frames"));
+    socket.close();
+    await until("it has ended", () => w.asked.includes("disconnect"));
+    const owner: CallOwner = { accountId: ACCOUNT, isVisitor: true };
+    expect([...w.owners]).to.deep.equal([JSON.stringify(owner)]);
   });
 
   it("does not ping a socket that is not read, and treats it as alive until then", async () => {

@@ -7,6 +7,7 @@ import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { AnswerOn } from "../../../actors/runtime/bus/answer.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { callsOf } from "../../../actors/runtime/calls/call-places.ts";
 import { appEntry, type Connection } from "../../../schemas/apps/agent.ts";
 import {
   type SocketAction,
@@ -110,11 +111,11 @@ export class AgentSockets implements SocketRoute {
     };
     const options = { deadlineMs: APP_REQUEST_MS_MAX, signal };
     const key = appKey(accountId, of.app);
-    const said = await this.#parts.actors
-      .call(appEntry, key, "upgrade", upgrade, options)
-      .catch((error: unknown) => {
-        throw withoutInside(error);
-      });
+    const said = await callsOf({ accountId, isVisitor: true }, () =>
+      this.#parts.actors.call(appEntry, key, "upgrade", upgrade, options),
+    ).catch((error: unknown) => {
+      throw withoutInside(error);
+    });
     if ("answer" in said) return { refuse: plainAnswer(said.answer) };
     const { className, name } = said.accept;
     const agent = agentKey({ ...of, className, name });

@@ -176,7 +176,8 @@ function secondsOf(text: string | undefined): number | undefined {
 
 /**
  * Returns the texts that Twilio signs. For a form, this is the URL followed by the sorted fields. For JSON, it is
- * only the URL, which contains a hash of the body.
+ * only the URL, which contains a hash of the body. No text covers another body: the URL could be that of a form with
+ * its fields, whose signature anybody on the way may know.
  */
 function twilioTexts({ url, body, headers }: SignedEvent): string[][] | undefined {
   const hash = URL.parse(url)?.searchParams.get("bodySHA256");
@@ -185,6 +186,7 @@ function twilioTexts({ url, body, headers }: SignedEvent): string[][] | undefine
     return found === hash.toLowerCase() ? withAndWithoutPort(url).map((one) => [one]) : undefined;
   }
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(headers.get("content-type") ?? "");
+  if (!isForm && body.length > 0) return undefined;
   const fields = isForm ? sortedFields(formOf(body)) : [];
   return withAndWithoutPort(url).map((one) => [one, ...fields]);
 }

@@ -210,8 +210,22 @@ describe("signatureFault", () => {
 
   it("signatureFault() takes Twilio's address with and without the scheme's own port", () => {
     const signed = hmac("sha1", "12345", "https://mycompany.com:443/a?b").digest("base64");
-    const event = eventOf({ "X-Twilio-Signature": signed }, { url: "https://mycompany.com/a?b" });
+    const asked = { body: "", url: "https://mycompany.com/a?b" };
+    const event = eventOf({ "X-Twilio-Signature": signed }, asked);
     expect(holds(twilio, event, ["12345"])).to.equal(true);
+  });
+
+  it("signatureFault() takes no body from Twilio that its signature does not cover", () => {
+    const fields =
+      "CallSidCA1234567890ABCDECaller+14158675309Digits1234From+14158675309To+18005551212";
+    const captured = { "X-Twilio-Signature": "RSOYDt4T1cUTdK1PDd93/VVr8B8=" };
+    for (const type of ["application/json", "multipart/form-data; boundary=x", "text/plain"]) {
+      const headers = { ...captured, "Content-Type": type };
+      // The signed text of the form is the same as that of a longer URL without a form.
+      const forged = eventOf(headers, { body: '{"Digits":"9"}', url: url + fields });
+      expect(holds(twilio, forged, ["12345"]), type).to.equal(false);
+    }
+    expect(holds(twilio, eventOf(captured, { url: url + fields }), ["12345"])).to.equal(false);
   });
 
   it("signatureFault() takes Linear's time from the signed body, 60 s in both directions", () => {

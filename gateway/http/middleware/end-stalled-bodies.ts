@@ -4,6 +4,7 @@
  */
 import type { Request, RequestHandler } from "express";
 import { BODY_STALL_MS } from "../../../schemas/limits.ts";
+import { hasBody } from "../has-body.ts";
 
 /** Number of checks in one timeout. So a stalled body is detected at most one interval late. */
 const LOOKS = 6;
@@ -14,10 +15,6 @@ export function endStalledBodies(stallMs = BODY_STALL_MS): RequestHandler {
     if (hasBody(request)) watch(request, stallMs, (end) => response.once("close", end));
     next();
   };
-}
-
-function hasBody({ headers }: Request): boolean {
-  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 
 function watch(request: Request, stallMs: number, onClose: (end: () => void) => void): void {

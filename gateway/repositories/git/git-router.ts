@@ -3,6 +3,7 @@
  * git shows to the user.
  */
 import express, { type ErrorRequestHandler, type Response, type Router } from "express";
+import { callsOf } from "../../../actors/runtime/calls/call-places.ts";
 import { ActorError, ERRORS } from "../../../schemas/errors.ts";
 import { countWork, timeWork } from "../../../schemas/meter.ts";
 import { checkComplete } from "../../../schemas/repositories/check-complete.ts";
@@ -25,6 +26,8 @@ import { advertiseFetch, uploadPack, versionOf } from "./upload-pack.ts";
 
 /** The path of a repository. Its name may end with `.git` or not, because other Git services accept both. */
 const REPOSITORY = "/:account/:namespace/:name";
+/** The account of a path. A path that writes it with escapes, which no client does, counts for no account. */
+const ACCOUNT = /^\/([0-9a-f]{32})\//;
 
 interface RouterParts extends GitParts {
   access: GitAccess;
@@ -55,6 +58,10 @@ interface RouterOptions {
 export function gitRouter(parts: GitParts, { now, tokens, ...large }: RouterOptions): Router {
   const router = express.Router({ caseSensitive: true });
   const access = new GitAccess({ ...parts, now, tokens });
+  // Nobody has checked the client's token yet, so its calls leave room for the members of the account.
+  router.use(({ path }, _response, next) =>
+    callsOf({ accountId: ACCOUNT.exec(path)?.[1] ?? "", isVisitor: true }, next),
+  );
   const routed = { ...parts, access, capabilities: new FetchCapabilities(parts.cache.files) };
   for (const { method, path, handle } of ENDPOINTS) {
     const answer = handle(routed);

@@ -6,7 +6,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import type { StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs } from "@nats-io/transport-node";
 import { type Bus, BusLost } from "../../../actors/runtime/bus/bus.ts";
-import { readInOrder } from "../../../actors/runtime/bus/read-in-order.ts";
+import { readInOrder } from "../../../actors/runtime/bus/reads/read-in-order.ts";
 import type { ArchivedMessage } from "./archive-entries.ts";
 
 /**

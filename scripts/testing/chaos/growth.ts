@@ -3,7 +3,7 @@
  * streams and consumers.
  */
 import { readdir } from "node:fs/promises";
-import { UNUSED_CONSUMER_MS_MAX } from "../../../actors/runtime/bus/read-in-order.ts";
+import { UNUSED_CONSUMER_MS_MAX } from "../../../actors/runtime/bus/reads/read-in-order.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
 import { findLeftWork } from "../left-work.ts";
 import { residentBytes } from "../memory-watch.ts";

@@ -8,7 +8,7 @@ import { ActorError } from "../../../../schemas/errors.ts";
 import { EGRESS_REDIRECTS_MAX } from "../../../../schemas/limits.ts";
 import { EgressAgents, egressFetch, REDIRECTS } from "../../../egress/egress-fetch.ts";
 import type { EgressGuard } from "../../../egress/egress-guard.ts";
-import { WaitingSlots } from "../../../egress/waiting-slots.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 
 /** Limit of the open connections of all apps' fetches on one host, and of the idle connections that are kept. */
 export const APP_FETCH_CONNECTIONS_MAX = 512;
@@ -47,8 +47,8 @@ interface Asker {
 
 export class AppFetch {
   readonly #agents: EgressAgents;
-  readonly #places = new WaitingSlots<string>({
-    max: APP_FETCH_CONNECTIONS_MAX,
+  readonly #places = new FairSemaphore({
+    places: APP_FETCH_CONNECTIONS_MAX,
     perOwner: appFetchesOfAccountMax(),
     keptFree: APP_FETCH_CONNECTIONS_MAX - appFetchesOfAccountMax(),
   });

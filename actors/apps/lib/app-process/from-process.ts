@@ -12,6 +12,7 @@ import {
   APP_TOKEN_CHARS_MAX,
   OUTGOING_SECRETS_MAX,
 } from "../../../../schemas/apps/limits.ts";
+import { REMINDER_AT_MAX } from "../../../../schemas/limits.ts";
 
 /**
  * Reports that the process requested an operation with invalid fields, for example because app code passed a value
@@ -130,7 +131,7 @@ const Said = z.discriminatedUnion("type", [
     isGone: z.boolean().optional(),
     isEmpty: z.boolean().optional(),
     actions: z.array(Action),
-    wakeAt: z.int().min(0).nullable().optional(),
+    wakeAt: z.int().min(0).max(REMINDER_AT_MAX).nullable().optional(),
   }),
   z.object({ type: z.literal("act"), agent: Count, after: Count, actions: z.array(Action) }),
   z.object({ type: z.literal("finished"), ...OfTurn, result: z.unknown() }),
@@ -155,7 +156,7 @@ const Said = z.discriminatedUnion("type", [
     level: z.enum(["debug", "info", "warn", "error"]),
     text: z.string(),
   }),
-  z.object({ type: z.literal("idle"), agent: Count, isIdle: z.boolean() }),
+  z.object({ type: z.literal("idle"), agent: Count, after: Count, isIdle: z.boolean() }),
   z.object({ type: z.literal("pong"), number: Count }),
 ]);
 

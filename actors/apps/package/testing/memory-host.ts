@@ -291,6 +291,7 @@ export class MemoryHost {
     };
     this.#turns.set(-open.number, { resolve: () => opened.resolve(), reject: opened.reject });
     this.#open.set(key, open);
+    this.idle.set(key, true);
     this.#byNumber.set(open.number, open);
     this.#send({
       type: "open",

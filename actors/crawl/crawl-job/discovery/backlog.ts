@@ -6,6 +6,7 @@ import { crawlJob } from "../../../../schemas/crawl/crawl-job.ts";
 import type { Found } from "../state/crawl-job-state.ts";
 import type { JobDraft } from "../state/job-draft.ts";
 import { addMessage } from "../state/job-messages.ts";
+import { waitingOfRow } from "../state/packed-rows.ts";
 import { pageOf } from "../state/page-rows.ts";
 import { admit, type Lane } from "./frontier.ts";
 import { sitemapsAreAwaited } from "./sitemaps.ts";
@@ -58,10 +59,10 @@ function admitFirstRow(draft: JobDraft, lane: Lane): void {
   const { backlog } = draft.state;
   const { first, next } = backlog[lane];
   const name = `b/${lane}/${first}`;
-  const row = draft.getRow("backlog", name);
-  const rest = admit(draft, lane, row.depth, row.found);
+  const { depth, found } = waitingOfRow(draft.row(name));
+  const rest = admit(draft, lane, depth, found);
   if (rest.length > 0) {
-    draft.write(name, { ...row, found: [...rest] });
+    draft.write(name, { type: "backlog", depth, found: rest });
     return;
   }
   draft.write(name, null);

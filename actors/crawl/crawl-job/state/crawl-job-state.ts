@@ -178,6 +178,8 @@ export type PageRow = z.infer<typeof PageRow>;
 
 /** Row `g/<n>`: PAGES_PER_ROW records, as one line each; an empty line stands for a record with a row of its own. */
 const PagesRow = z.object({ type: z.literal("pages"), lines: z.array(z.string()) });
+/** The stored form of a PagesRow (packed-rows.ts). */
+const PackedRow = z.object({ type: z.literal("packed"), text: z.string() });
 
 /**
  * Row `z/<n>`: one status letter for each of LETTERS_PER_ROW records, so that a listing by status need not read their
@@ -246,7 +248,11 @@ const BacklogRow = z.object({
   found: z.array(Found),
 });
 
+/** The stored form of a BacklogRow (packed-rows.ts). */
+const FoundRow = z.object({ type: z.literal("found"), depth: Count, text: z.string() });
+
 export const CrawlJobRow = z.discriminatedUnion("type", [
+  PackedRow,
   PagesRow,
   PageRow,
   KnownRow,
@@ -255,6 +261,7 @@ export const CrawlJobRow = z.discriminatedUnion("type", [
   TurnRow,
   SitemapRow,
   BacklogRow,
+  FoundRow,
   PlanRow,
   PatternsRow,
 ]);

@@ -3,6 +3,7 @@ import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
 import { Draft } from "../../../runtime/draft.ts";
 import type { CrawlJobRow, CrawlJobState } from "./crawl-job-state.ts";
+import { packRow } from "./packed-rows.ts";
 import { type PreparedPlan, readPlan } from "./plan.ts";
 
 /**
@@ -58,6 +59,14 @@ export class JobDraft extends Draft<CrawlJobState, CrawlJobRow, "timeOut" | "exp
     const found = this.findRow(type, name);
     assert(found, `Row ${name} exists`);
     return found;
+  }
+
+  /** Returns the transition with its rows in their stored form. */
+  override transition() {
+    const transition = super.transition();
+    const { rows = {} } = transition;
+    for (const [name, row] of Object.entries(rows)) if (row) rows[name] = packRow(row);
+    return transition;
   }
 
   /** Counts the cost of a further address or row: bytes of rows, and work. */

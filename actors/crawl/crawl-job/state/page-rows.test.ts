@@ -3,6 +3,7 @@ import { checkJob, fetched, JobWorld, START } from "../../../../scripts/testing/
 import type { HandlerContext } from "../../../runtime/kinds/define-actor.ts";
 import { CrawlJobRow, INITIAL, type PageRow } from "./crawl-job-state.ts";
 import { JobDraft, STEP_BYTES_MAX } from "./job-draft.ts";
+import { unpackLines } from "./packed-lines.ts";
 import { findPage, PAGE_LINE_BYTES_MAX, PAGES_PER_ROW, pageOf, writePage } from "./page-rows.ts";
 
 const HASH = "a".repeat(32);
@@ -71,7 +72,7 @@ describe("rows of records", () => {
       rows.change((draft) => writePage(draft, 1, page({ status: "completed", shown })));
     rows.change((draft) => writePage(draft, 0, page()));
     write("ä");
-    const [, line = ""] = (rows.stored.get("g/0") as { lines: string[] }).lines;
+    const [, line = ""] = unpackLines((rows.stored.get("g/0") as { text: string }).text);
     const left = PAGE_LINE_BYTES_MAX - Buffer.byteLength(JSON.stringify(line)) + 2;
     expect(write("ä".repeat(left / 2))).to.deep.equal(["g/0"]);
     expect(write("ä".repeat(left / 2 + 1))).to.deep.equal(["g/0", "p/1"]);
@@ -81,6 +82,32 @@ describe("rows of records", () => {
     expect(write("ä")).to.deep.equal(["g/0", "p/1"]);
     expect(rows.stored.has("p/1")).to.equal(false);
     expect(pageOf(rows.draft, 1).shown).to.equal("ä");
+  });
+
+  it("a row names once what its addresses have in common", () => {
+    const rows = new Rows();
+    const folder = "https://a.example/a-folder-with-a-long-name/";
+    rows.change((draft) => {
+      for (const index of [0, 1, 2]) writePage(draft, index, page({ url: `${folder}${index}` }));
+    });
+    expect(JSON.stringify(rows.stored.get("g/0")).split(folder)).to.have.length(2);
+    expect(pageOf(rows.draft, 2).url).to.equal(`${folder}2`);
+  });
+
+  it("a row that an earlier release stored as a list of lines is read, and packed when it changes", () => {
+    const rows = new Rows();
+    const first = "https://a.example/\\t1\\tqueued\\t1";
+    const stored = `{"type":"pages","lines":["${first}","https://a.example/1\\t1\\tcompleted"]}`;
+    rows.stored.set("g/0", CrawlJobRow.parse(JSON.parse(stored)));
+    expect(pageOf(rows.draft, 0)).to.deep.equal(page({ next: 1 }));
+    rows.change((draft) => writePage(draft, 2, page({ url: "https://a.example/2" })));
+    expect(rows.stored.get("g/0")).to.deep.equal({
+      type: "packed",
+      text: "0 https://a.example/\t1\tqueued\t1\n18 1\t1\tcompleted\n18 2\t1\tqueued",
+    });
+    expect([0, 1, 2].map((index) => pageOf(rows.draft, index).status)).to.deep.equal([
+      ...["queued", "completed", "queued"],
+    ]);
   });
 
   it("the lines of neighbours count as bytes of a message, once for each row", () => {

@@ -15,7 +15,7 @@ import type { Bus } from "../../../runtime/bus/bus.ts";
 import { BusLiveUpdates } from "../../../runtime/bus/live.ts";
 import { BusActorClient } from "../../../runtime/calls/actor-client.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { type FairLimits, FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { Semaphore } from "../../../runtime/lib/semaphore.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
 import { TtlStore } from "../../../runtime/store/ttl-store.ts";
@@ -80,7 +80,7 @@ const BROWSERS_APART_MAX = 1;
  * Returns the limits of places of which one account may have `perAccount`. A quarter more is reserved for accounts
  * without a place: pages that never answer would otherwise hold all places for minutes.
  */
-export function fairLimits(perAccount: number): Required<FairLimits> {
+export function fairLimits(perAccount: number): { places: number; reserved: number } {
   const reserved = Math.ceil(perAccount / 4);
   return { places: perAccount + reserved, reserved };
 }

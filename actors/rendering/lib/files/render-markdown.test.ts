@@ -4,8 +4,14 @@ import { systemClock } from "../../../runtime/lib/clock.ts";
 import { markdownHtml } from "./markdown-html.ts";
 import { MARKDOWN_PAGES_AT_ONCE_MAX, markdownPlaces, renderMarkdown } from "./render-markdown.ts";
 
+/** A document that takes minutes, because the parser reads the rest of it again for each bracket. */
+const SLOW = "[".repeat(300_000);
+const SLOW_MS = 30_000;
+
 describe("pages of Markdown", () => {
   const limits = { signal: new AbortController().signal, clock: systemClock };
+  const render = (markdown: string, account = "a", more = {}) =>
+    renderMarkdown(markdown, { ...limits, account, ...more });
 
   it("are whole documents, with the ids that links refer to", () => {
     const html = markdownHtml("# One & <i>two</i>\n\n## Über uns!\n\n## Über uns!\n");
@@ -26,27 +32,40 @@ describe("pages of Markdown", () => {
   });
 
   it("are made on a thread, for a bounded time", async () => {
-    expect(await renderMarkdown("# x", limits)).to.contain("<h1");
-    const refused = await refusalOf(renderMarkdown("# x", { ...limits, ms: 1 }));
+    expect(await render("# x")).to.contain("<h1");
+    const refused = await refusalOf(render("# x", "a", { ms: 1 }));
     expect(refused.code).to.equal("page_not_printable");
     expect(refused.message).to.contain("longer than 1 ms");
   }).timeout(20_000);
 
   it("are made MARKDOWN_PAGES_AT_ONCE_MAX at a time; the next one waits, or is given up", async () => {
-    const running = Array.from({ length: MARKDOWN_PAGES_AT_ONCE_MAX }, () =>
-      renderMarkdown("# x", limits),
+    const running = Array.from({ length: MARKDOWN_PAGES_AT_ONCE_MAX }, (_, at) =>
+      render("# x", `a${at}`),
     );
-    expect([markdownPlaces.free, markdownPlaces.waiting]).to.deep.equal([0, 0]);
+    expect([markdownPlaces.free, markdownPlaces.waitingOf("a0")]).to.deep.equal([0, 0]);
     const left = new AbortController();
-    const refused = renderMarkdown("# x", { ...limits, signal: left.signal }).catch(
+    const refused = render("# x", "a0", { signal: left.signal }).catch(
       (error: Error) => error.message,
     );
-    const next = renderMarkdown("# next", limits);
-    expect(markdownPlaces.waiting).to.equal(2);
+    const next = render("# next", "a0");
+    expect(markdownPlaces.waitingOf("a0")).to.equal(2);
     left.abort(new Error("left"));
     expect(await refused).to.equal("left");
     expect(await next).to.contain("next");
     await Promise.all(running);
     expect(markdownPlaces.free).to.equal(MARKDOWN_PAGES_AT_ONCE_MAX);
   }).timeout(40_000);
+
+  it("of one account leave a place to other accounts", async () => {
+    const ends: string[] = [];
+    const hostile = new AbortController();
+    const asked = { signal: hostile.signal, ms: SLOW_MS };
+    const slow = Array.from({ length: MARKDOWN_PAGES_AT_ONCE_MAX }, () =>
+      render(SLOW, "a", asked).catch(() => ends.push("a")),
+    );
+    await render("# x", "b").then(() => ends.push("b"));
+    hostile.abort();
+    await Promise.all(slow);
+    expect(ends).to.deep.equal(["b", "a", "a"]);
+  }).timeout(3 * SLOW_MS);
 });

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
-import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { within } from "../../../runtime/lib/time-limit.ts";
 
 /**
@@ -18,20 +18,31 @@ const MARKDOWN_PAGE_HEAP_MIB_MAX = 512;
  */
 export const MARKDOWN_PAGES_AT_ONCE_MAX = 2;
 
-/** Limits the parallel conversions of this process. */
-export const markdownPlaces = new Semaphore(MARKDOWN_PAGES_AT_ONCE_MAX);
+/**
+ * Limits the parallel conversions of this process. Accounts take turns, and one account has all places but one: its
+ * documents that never finish delay no document of another account.
+ */
+export const markdownPlaces = new FairSemaphore({
+  places: MARKDOWN_PAGES_AT_ONCE_MAX,
+  reserved: 1,
+});
+
+export interface MarkdownCaller {
+  /** The account whose document it is. */
+  account: string;
+  signal: AbortSignal;
+  clock: Clock;
+  /** Defaults to MARKDOWN_PAGE_MS. */
+  ms?: number;
+}
 
 /** Resolves to the HTML of the page. The timeout starts when the conversion may begin. */
-export async function renderMarkdown(
+export function renderMarkdown(
   markdown: string,
-  { signal, clock, ms = MARKDOWN_PAGE_MS }: { signal: AbortSignal; clock: Clock; ms?: number },
+  { account, signal, clock, ms = MARKDOWN_PAGE_MS }: MarkdownCaller,
 ): Promise<string> {
-  const leavePlace = await markdownPlaces.take(signal);
-  try {
-    return await onThread(markdown, { signal, clock, ms });
-  } finally {
-    leavePlace();
-  }
+  const convert = () => onThread(markdown, { signal, clock, ms });
+  return markdownPlaces.run(account, convert, signal);
 }
 
 async function onThread(

@@ -3,7 +3,7 @@ import { Worker } from "node:worker_threads";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { moduleBeside } from "../../../../schemas/module-beside.ts";
 import type { PdfMetadata } from "../../../../schemas/rendering/http/pdf-metadata.ts";
-import { Semaphore } from "../../../runtime/lib/semaphore.ts";
+import { FairSemaphore } from "../../../runtime/lib/fair-semaphore.ts";
 import { abortable } from "../../../runtime/lib/time-limit.ts";
 import type { PdfPart } from "./join-pdfs.ts";
 import type { JoinStep } from "./join-thread.ts";
@@ -20,8 +20,11 @@ const JOIN_HEAP_MIB_MAX = 1_024;
  */
 export const JOINS_AT_ONCE_MAX = 2;
 
-/** Limits the parallel joins of this process. */
-export const joinPlaces = new Semaphore(JOINS_AT_ONCE_MAX);
+/**
+ * Limits the parallel joins of this process. Accounts take turns, and one account has all places but one, because a
+ * join may take until the deadline of its request.
+ */
+export const joinPlaces = new FairSemaphore({ places: JOINS_AT_ONCE_MAX, reserved: 1 });
 
 interface JoinerParts {
   signal: AbortSignal;
@@ -36,12 +39,16 @@ export class PdfJoiner implements AsyncDisposable {
   /** Rejects when the thread fails, for example because it exceeds its memory limit. */
   readonly #lost: Promise<never>;
 
-  /** Starts a thread as soon as the limit of parallel joins allows it. The signal cancels the wait and the work. */
+  /**
+   * Starts a thread as soon as the limit of parallel joins allows it for the account. The signal cancels the wait and
+   * the work.
+   */
   static async open(
+    account: string,
     signal: AbortSignal,
     { heapMibMax = JOIN_HEAP_MIB_MAX } = {},
   ): Promise<PdfJoiner> {
-    const leavePlace = await joinPlaces.take(signal);
+    const leavePlace = await joinPlaces.take(account, signal);
     return new PdfJoiner({ signal, leavePlace, heapMibMax });
   }
 

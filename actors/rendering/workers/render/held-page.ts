@@ -31,12 +31,15 @@ import { watchComputing } from "./watch-computing.ts";
  */
 const PAGE_REPLACEMENTS_MAX = 5;
 
+/** The owner of work that names no account. */
+export const NO_ACCOUNT = "";
+
 /** The operation on the page, as a verb for error messages. */
 export type Action = "print" | "capture" | "read";
 
 export interface PageTask {
   action: Action;
-  /** The account whose page it is. Its pages share the limit for lookups of names. */
+  /** The account whose page it is. Its pages share the limits for lookups of names and for pages of Markdown. */
   account?: string | undefined;
   /**
    * When the page must be done, by the clock that does not jump. Without it, only the signal ends the work: the host
@@ -55,6 +58,7 @@ export class HeldPage implements AsyncDisposable {
   readonly limits: Limits;
   /** Aborts when the task is cancelled or its deadline passes, but not when the page is lost: for work after `leave`. */
   readonly given: AbortSignal;
+  readonly #account: string;
   readonly #action: Action;
   readonly #navigations: NavigationCount;
   readonly #stopWatching: () => void;
@@ -95,6 +99,7 @@ export class HeldPage implements AsyncDisposable {
     }
     return new HeldPage({
       ...{ context, limits, given, action, navigations, stopWatching, endHold },
+      account: account ?? NO_ACCOUNT,
       resources: resources.move(),
     });
   }
@@ -104,6 +109,7 @@ export class HeldPage implements AsyncDisposable {
     context: RenderContext;
     limits: Limits;
     given: AbortSignal;
+    account: string;
     action: Action;
     navigations: NavigationCount;
     /** Stops monitoring whether the page computes. */
@@ -114,6 +120,7 @@ export class HeldPage implements AsyncDisposable {
     this.context = parts.context;
     this.limits = parts.limits;
     this.given = parts.given;
+    this.#account = parts.account;
     this.#action = parts.action;
     this.#navigations = parts.navigations;
     this.#stopWatching = parts.stopWatching;
@@ -132,7 +139,8 @@ export class HeldPage implements AsyncDisposable {
     if (parameters.report) this.#record = this.#resources.use(new PageRecord(this.context));
     await preparePage(this.context, parameters, { loadsNext: true });
     const limits = { ...this.limits, waitUntil: "settled" as const };
-    const opened = await openFiles(this.context, parameters, this.limits);
+    const ofAccount = { ...this.limits, account: this.#account };
+    const opened = await openFiles(this.context, parameters, ofAccount);
     const document = await loadPage(this.context, opened, limits);
     const { actions = [], bestAttempt: isBestAttempt = false } = parameters;
     if (actions.length > 0) {

@@ -15,7 +15,7 @@ export interface OpenedRequest extends PageRequest {
 export async function openFiles(
   { egress }: Pick<RenderContext, "egress">,
   parameters: OpenedRequest,
-  limits: Limits,
+  limits: Limits & { account: string },
 ): Promise<PageRequest> {
   const { files } = parameters;
   if (files === undefined) return parameters;

@@ -234,7 +234,7 @@ describe("PDF of several sources", function () {
 
   it("is refused if joining takes too much memory, also between two steps", async () => {
     const { bytes } = await print(pool, { html: "one" });
-    await using joiner = await PdfJoiner.open(new AbortController().signal, { heapMibMax: 4 });
+    await using joiner = await PdfJoiner.open("a", new AbortController().signal, { heapMibMax: 4 });
     const part = { pdf: bytes, address: undefined };
     const refused = await refusalOf(joiner.add(part));
     expect(refused.code).to.equal("page_not_printable");
@@ -244,27 +244,40 @@ describe("PDF of several sources", function () {
 
   it("ends its thread when the request is aborted", async () => {
     const left = new AbortController();
-    const joiner = await PdfJoiner.open(left.signal);
+    const joiner = await PdfJoiner.open("a", left.signal);
     left.abort(new Error("left"));
     const part = { pdf: new Uint8Array(), address: undefined };
     expect(await joiner.add(part).catch((error: Error) => error.message)).to.equal("left");
     await joiner[Symbol.asyncDispose]();
   });
 
+  it("waits for a place of its account, and leaves one to other accounts", async () => {
+    const { signal } = new AbortController();
+    const open = () => PdfJoiner.open("a", signal);
+    const held: PdfJoiner[] = [];
+    for (let place = 1; place < JOINS_AT_ONCE_MAX; place += 1) held.push(await open());
+    const waiting = open();
+    const other = await PdfJoiner.open("b", signal);
+    expect([joinPlaces.free, joinPlaces.waitingOf("a")]).to.deep.equal([0, 1]);
+    await held[0]?.[Symbol.asyncDispose]();
+    for (const joiner of [await waiting, other, ...held]) await joiner[Symbol.asyncDispose]();
+    expect(joinPlaces.free).to.equal(JOINS_AT_ONCE_MAX);
+  });
+
   it("is joined JOINS_AT_ONCE_MAX at a time; the next one waits, computes once it has a place, and keeps its browser time", async () => {
     const { signal } = new AbortController();
     const held = await Promise.all(
-      Array.from({ length: JOINS_AT_ONCE_MAX }, () => PdfJoiner.open(signal)),
+      Array.from({ length: JOINS_AT_ONCE_MAX }, (_, at) => PdfJoiner.open(`a${at}`, signal)),
     );
     const { sources = [], ...parameters } = PdfRequest.parse({ sources: [{ html: "x" }] });
     const left = new AbortController();
     const waits: boolean[] = [];
     const setWaiting = (isWaiting: boolean) => waits.push(isWaiting);
-    const task = { parameters, sources, setWaiting };
+    const task = { account: "a0", parameters, sources, setWaiting };
     const limits = { signal, clock: systemClock };
     const printed = printSources(pool, task, limits);
     const refused = refusalOf(printSources(pool, task, { ...limits, signal: left.signal }));
-    await until("both wait", () => joinPlaces.waiting === 2);
+    await until("both wait", () => joinPlaces.waitingOf("a0") === 2);
     expect(waits.at(-1)).to.equal(true);
     left.abort(new ActorError("browser_time_exceeded", "Cannot render page"));
     const { message, details } = await refused;

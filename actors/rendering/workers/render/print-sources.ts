@@ -6,7 +6,7 @@ import type { Clock } from "../../../runtime/lib/clock.ts";
 import { BrowserDiedError } from "../../lib/browser/browser-died-error.ts";
 import type { BrowserPool } from "../../lib/browser/browser-pool.ts";
 import { PdfJoiner } from "../../lib/pdf/pdf-joiner.ts";
-import { deadlineAt, HeldPage } from "./held-page.ts";
+import { deadlineAt, HeldPage, NO_ACCOUNT } from "./held-page.ts";
 import { onDevice } from "./page-device.ts";
 import { PdfStream } from "./pdf-stream.ts";
 import { type PrintedSource, printOverlays } from "./print-overlays.ts";
@@ -69,7 +69,8 @@ async function join(printing: Printing, parts: PrintedPart[]) {
     new ActorError("deadline_exceeded", "Cannot join the PDFs: the deadline has passed");
   using deadline = deadlineAt(task.endsAt, { error, clock: limits.clock });
   task.setWaiting?.(true);
-  await using joiner = await PdfJoiner.open(AbortSignal.any([limits.signal, deadline.signal]));
+  const signal = AbortSignal.any([limits.signal, deadline.signal]);
+  await using joiner = await PdfJoiner.open(task.account ?? NO_ACCOUNT, signal);
   task.setWaiting?.(false);
   const printed: PrintedSource[] = [];
   // The parts are removed from this array, because the thread has its own copies.

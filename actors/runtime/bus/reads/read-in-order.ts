@@ -2,8 +2,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { OrderedConsumerOptions } from "@nats-io/jetstream";
 import { nuid } from "@nats-io/transport-node";
-import type { Semaphore } from "../lib/semaphore.ts";
-import { type Bus, BusLost } from "./bus.ts";
+import type { Semaphore } from "../../lib/semaphore.ts";
+import { type Bus, BusLost } from "../bus.ts";
 import { type OrderedMessage, OrderedPulls } from "./ordered-pulls.ts";
 
 /**

@@ -1,7 +1,7 @@
 /** Repeats a read of a stream until its leader answers. */
 import { JetStreamApiError, type StoredMsg } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/transport-node";
-import { BUS_REQUEST_MS } from "../../../schemas/limits.ts";
+import { BUS_REQUEST_MS } from "../../../../schemas/limits.ts";
 
 /** JetStream's error code for a read that finds nothing. */
 export const NO_MESSAGE_FOUND = 10037;

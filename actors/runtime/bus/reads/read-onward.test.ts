@@ -1,8 +1,8 @@
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { expect } from "chai";
-import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
-import { connectPatiently } from "../../../scripts/testing/patient-bus.ts";
-import type { Bus } from "./bus.ts";
+import { startNats, type TestNatsServer } from "../../../../scripts/testing/nats-server.ts";
+import { connectPatiently } from "../../../../scripts/testing/patient-bus.ts";
+import type { Bus } from "../bus.ts";
 import { readOnward } from "./read-onward.ts";
 
 const STREAM = "LINES";

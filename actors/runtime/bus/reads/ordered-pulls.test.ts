@@ -1,8 +1,8 @@
 import { headers, nanos } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
-import { until } from "../../../scripts/testing/until.ts";
-import { Bus } from "./bus.ts";
+import { startNats, type TestNatsServer } from "../../../../scripts/testing/nats-server.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { Bus } from "../bus.ts";
 import { LARGE_PULL_MS, OrderedPulls } from "./ordered-pulls.ts";
 import { readInOrder } from "./read-in-order.ts";
 

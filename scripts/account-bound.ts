@@ -3,10 +3,10 @@
  * one stream of the store. So two accounts together cannot fill a stream.
  */
 import type { Logger } from "pino";
-import { splitNames } from "../../../schemas/split-streams.ts";
-import { ACCOUNT_STREAM_SHARE } from "../../../schemas/store-limits.ts";
-import type { Bus } from "../bus/bus.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Bus } from "../actors/runtime/bus/bus.ts";
+import type { Clock } from "../actors/runtime/lib/clock.ts";
+import { splitNames } from "../schemas/split-streams.ts";
+import { ACCOUNT_STREAM_SHARE } from "../schemas/store-limits.ts";
 
 /** How long the sizes of the streams are known. They grow when a process starts after the disk has grown. */
 export const SIZES_KNOWN_MS = 10_000;

@@ -4,7 +4,7 @@
  * few bytes, and 256 large messages more than a connection can take.
  */
 import { createInbox, type Msg, type MsgHdrs, nanos } from "@nats-io/transport-node";
-import type { Bus } from "./bus.ts";
+import type { Bus } from "../bus.ts";
 
 interface PullOptions {
   stream: string;

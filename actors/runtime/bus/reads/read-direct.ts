@@ -1,7 +1,7 @@
 /** Reads several messages of a stream by one request. A consumer for that costs a cluster several writes. */
 import { type Msg, type MsgHdrs, RequestError, TimeoutError } from "@nats-io/transport-node";
-import { JETSTREAM_ANSWER_MS } from "../../../schemas/limits.ts";
-import { type Bus, BusLost } from "./bus.ts";
+import { JETSTREAM_ANSWER_MS } from "../../../../schemas/limits.ts";
+import { type Bus, BusLost } from "../bus.ts";
 
 /**
  * Limits the bytes of one answer, which the server sends without flow control. The server adds messages until the

@@ -1,9 +1,9 @@
 import { RequestError } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
-import { connectPatiently } from "../../../scripts/testing/patient-bus.ts";
-import { SecuredNats } from "../../../scripts/testing/secured-nats.ts";
-import { Bus } from "./bus.ts";
+import { startNats, type TestNatsServer } from "../../../../scripts/testing/nats-server.ts";
+import { connectPatiently } from "../../../../scripts/testing/patient-bus.ts";
+import { SecuredNats } from "../../../../scripts/testing/secured-nats.ts";
+import { Bus } from "../bus.ts";
 import { readDirect } from "./read-direct.ts";
 
 const STREAM = "VALUES";

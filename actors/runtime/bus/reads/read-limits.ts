@@ -2,9 +2,9 @@
  * Limits the stored bytes that are on their way to one connection. The server closes a connection to which it has
  * more than 64 MB to send (`max_pending`). The lease of a host is renewed on the same connection.
  */
-import { SHARD_STARTS_MAX } from "../../../schemas/limits.ts";
-import { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { Semaphore } from "../lib/semaphore.ts";
+import { SHARD_STARTS_MAX } from "../../../../schemas/limits.ts";
+import { FairSemaphore } from "../../lib/fair-semaphore.ts";
+import { Semaphore } from "../../lib/semaphore.ts";
 
 /** An answer of `readDirect` has up to 1.5 MB, so the logs of agents take 12 MB at most. */
 const LOGS_AT_ONCE = 8;
@@ -22,8 +22,11 @@ const LARGE_MESSAGES_AT_ONCE = 4;
 export class ReadLimits {
   /** Limits how many readers of shards start at the same time. */
   readonly readerStarts = new Semaphore(SHARD_STARTS_MAX);
-  /** Limits how many logs of agents are taken over, or lose messages, at the same time. */
-  readonly logs = new Semaphore(LOGS_AT_ONCE);
+  /**
+   * Limits how many logs of agents are taken over, or lose messages, at the same time. Accounts, which the first two
+   * tokens of a log's subject identify, take turns: thousands of agents of one account may open at once.
+   */
+  readonly logs = new FairSemaphore({ places: LOGS_AT_ONCE });
   /**
    * Limits how many messages of blobs are read at the same time. Owners, which the first two tokens of a blob's name
    * identify, take turns: an account may read many large packs.

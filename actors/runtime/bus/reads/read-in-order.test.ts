@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { STREAMS } from "../../../schemas/subjects.ts";
-import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
-import { startCluster } from "../../../scripts/testing/nats-server.ts";
-import { until } from "../../../scripts/testing/until.ts";
-import { Bus, BusLost } from "./bus.ts";
+import { STREAMS } from "../../../../schemas/subjects.ts";
+import { startWorld, type World } from "../../../../scripts/testing/actor-world.ts";
+import { startCluster } from "../../../../scripts/testing/nats-server.ts";
+import { until } from "../../../../scripts/testing/until.ts";
+import { Bus, BusLost } from "../bus.ts";
 import { isSingleServer, readInOrder, UNUSED_CONSUMER_MS_MAX } from "./read-in-order.ts";
 
 const SUBJECT = "mail.0.counter.a";

@@ -1,5 +1,5 @@
 /** Reads the messages of a subject from a sequence on, as far as the stream's leader has them. */
-import type { Bus } from "./bus.ts";
+import type { Bus } from "../bus.ts";
 import { isUnanswered, readDirect } from "./read-direct.ts";
 
 interface StoredText {

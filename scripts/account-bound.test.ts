@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import pino from "pino";
-import { STREAMS } from "../../../schemas/subjects.ts";
-import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
-import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
-import { until } from "../../../scripts/testing/until.ts";
+import { STREAMS } from "../schemas/subjects.ts";
 import { AccountBound, SIZES_KNOWN_MS } from "./account-bound.ts";
+import { startWorld, type World } from "./testing/actor-world.ts";
+import { SkippingClock } from "./testing/skipping-clock.ts";
+import { until } from "./testing/until.ts";
 
 const MB = 1_000_000;
 

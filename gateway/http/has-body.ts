@@ -1,0 +1,6 @@
+/** Returns whether a request has a body. A request without one is complete when its headers have arrived. */
+import type { IncomingMessage } from "node:http";
+
+export function hasBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
