@@ -218,7 +218,7 @@ describe("the Helm chart", function () {
     [
       "a setting with another name",
       { settings: { LOG_LEVEL: "debug" } },
-      /LOG_LEVEL.*\^TRUNKLINE_/s,
+      /LOG_LEVEL.*\^\(TRUNKLINE_/s,
     ],
     ["a size without a number", { bus: { storage: "large" } }, /\/bus\/storage'?: .*pattern/],
     [
