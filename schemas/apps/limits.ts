@@ -194,9 +194,9 @@ export const EVENT_TYPE_CHARS_MAX = 128;
 /** Limit of the events that wait for one agent. Above it, senders get status 429. */
 export const EVENTS_WAITING_MAX = 10_000;
 /**
- * Limit of the requests in the rows of one inbox, whatever `keep_count` says: above it, the oldest events that have
- * ended leave the log, and if none has, senders get status 429. An inbox in use has all its rows in memory, so this is
- * a quarter of ACTIVATION_BYTES_MAX. 64,000 events with a request of 1 kB fit.
+ * Limit of the requests in the rows of one inbox, whatever `keep_count` says: above it, the oldest events leave the log
+ * if they have ended. It also limits the requests of waiting events: above it, senders get status 429. An inbox in use
+ * has all its rows in memory, so this is a quarter of ACTIVATION_BYTES_MAX. 64,000 events with a request of 1 kB fit.
  */
 export const EVENT_ROWS_BYTES_MAX = 64_000_000;
 /**

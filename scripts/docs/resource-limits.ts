@@ -338,7 +338,7 @@ export const WEBHOOKS: readonly LimitRow[] = [
   [
     "body of a webhook; events that wait for one agent; their requests, with those of the log",
     `${bytes(WEBHOOK_BODY_BYTES_MAX)}; ${count(EVENTS_WAITING_MAX)}; ${bytes(EVENT_ROWS_BYTES_MAX)}`,
-    "413; 503 with Retry-After",
+    "413; 429 with Retry-After",
   ],
   ["fields of a webhook that is a form", count(FORM_FIELDS_MAX), "400"],
   [

@@ -1,6 +1,6 @@
 /**
  * Changes the time of day that processes of Node see: by libfaketime if it is installed, and otherwise by another
- * `Date`. Their monotonic clocks do not change.
+ * `Date`. Their monotonic clocks do not change. Processes of apps inherit no variables, so their time does not change.
  */
 import { globSync } from "node:fs";
 import { writeFile } from "node:fs/promises";

@@ -4,13 +4,14 @@
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { ActorClient, TaskRun } from "../../actors/runtime/calls/actor-client.ts";
+import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { AnyActorDefinition } from "../../actors/runtime/kinds/define-actor.ts";
 import type {
   AnyHostedDefinition,
   HostedContext,
 } from "../../actors/runtime/kinds/define-hosted.ts";
 import { currentTrace } from "../../actors/runtime/lib/trace.ts";
+import type { TaskRun } from "../../actors/runtime/tasks/task-client.ts";
 import type {
   AnyWorkerDefinition,
   TaskContext,

@@ -86,7 +86,7 @@ export async function soakPlatform(minutes: number, report = console.log): Promi
         TRUNKLINE_EGRESS_ALLOW: "127.0.0.0/8",
         TRUNKLINE_REQUESTS_PER_5_MINUTES: "0",
         TRUNKLINE_BROWSER_SECONDS_PER_DAY: "0",
-        // All processes share one time of day, because they rely on it.
+        // All roles share one time of day, because they rely on it. Processes of apps keep the machine's.
         ...time.environment,
         ...environment,
       });

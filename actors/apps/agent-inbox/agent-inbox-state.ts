@@ -36,6 +36,8 @@ export const AgentInboxState = z.object({
   keep: z.object({ days: z.int().min(1), count: z.int().min(1) }),
   /** Sum of the characters of the requests that are in rows. */
   inlineBytes: z.int().min(0),
+  /** The part of this sum that waits. Events that waited before this field existed are not in it. */
+  waitingBytes: z.int().min(0).optional(),
   /**
    * Bytes of the bodies that are blobs. `toldBytes` below is the inbox's size that was last reported to the account.
    */

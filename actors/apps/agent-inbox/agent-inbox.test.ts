@@ -171,12 +171,23 @@ describe("agent-inbox", () => {
       const request = { method: "POST", url: "http://a/", headers };
       const bytes = JSON.stringify(request).length;
       inbox.receive("first", { request });
-      inbox.state = { ...inbox.state, inlineBytes: EVENT_ROWS_BYTES_MAX - bytes };
+      inbox.state = { ...inbox.state, waitingBytes: EVENT_ROWS_BYTES_MAX - bytes };
       expect(inbox.receive("last", { request })).to.include({ isNew: true });
       const { code, details, message } = refusal(() => inbox.receive("more", { request }));
       expect(code).to.equal("queue_full");
       expect(message).to.equal("Cannot take event: events of 64 MB wait for this agent");
       expect(details.retryAfterS).to.be.greaterThan(0);
+    });
+
+    it("receive() takes new events while the oldest of a full log waits for its replay", () => {
+      inbox.receive("first");
+      inbox.answer();
+      inbox.state = { ...inbox.state, inlineBytes: EVENT_ROWS_BYTES_MAX };
+      expect(inbox.ask("replay", { from: 1, to: 1 })).to.deep.equal({ replayed: 1 });
+      expect(inbox.receive("second")).to.include({ isNew: true });
+      inbox.answer();
+      inbox.answer();
+      expect(inbox.state.waitingBytes).to.equal(0);
     });
 
     it("happened() does as receive() does, once", () => {

@@ -12,7 +12,7 @@ import {
 } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { countOf, hasNumber, withRun } from "../lib/event-log/number-runs.ts";
+import { countOf, withRun } from "../lib/event-log/number-runs.ts";
 import { type RecentId, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
 import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
@@ -37,7 +37,7 @@ const DAY_MS = 86_400_000;
  * Stored at: `agentKey`: account, app, class, name
  *
  * State: `{ next, first, waiting: [[from, to]], turn?: { number, next?, attempt, sentAt?, dueAt? }, keep: { days,
- * count }, inlineBytes, blobBytes?, toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt? }`: which
+ * count }, inlineBytes, waitingBytes?, blobBytes?, toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt? }`: which
  * events wait, and the one that is with the agent; forgotten when nothing is in the log and no id is remembered
  *
  * Row `event/<number>`: `{ row, id, eventId, eventType?, source, receivedAt, bodyBytes, inlineBytes, blob?, ended?,
@@ -210,6 +210,7 @@ function take(
     next: number + 1,
     waiting: withRun(draft.state.waiting, number, number),
     inlineBytes: draft.state.inlineBytes + inlineBytes,
+    waitingBytes: (draft.state.waitingBytes ?? 0) + inlineBytes,
     blobBytes: (draft.state.blobBytes ?? 0) + blobBytesOf(draft.event(number)),
     ids: remembered.days,
   });
@@ -220,10 +221,10 @@ function take(
   return number;
 }
 
-/** Refuses an event while too many wait, or while those that wait have all bytes that the rows may have. */
+/** Refuses an event while too many wait, or while those that wait have too many bytes. */
 function refuseIfFull({ state }: InboxDraft, bytes: number): void {
-  const { waiting, first, inlineBytes } = state;
-  const isFull = hasNumber(waiting, first) && inlineBytes + bytes > EVENT_ROWS_BYTES_MAX;
+  const { waiting, waitingBytes = 0 } = state;
+  const isFull = waitingBytes + bytes > EVENT_ROWS_BYTES_MAX;
   if (!isFull && countOf(waiting) < EVENTS_WAITING_MAX) return;
   const many = isFull
     ? `events of ${EVENT_ROWS_BYTES_MAX / 1e6} MB`

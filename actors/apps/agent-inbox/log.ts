@@ -68,20 +68,21 @@ export function replay(draft: InboxDraft, wanted: Input<Messages["replay"]>): nu
   const { state } = draft;
   const { from = 1, to = Number.MAX_SAFE_INTEGER, status } = wanted;
   const { receivedFrom = 0, receivedTo = Number.MAX_SAFE_INTEGER } = wanted;
-  let { waiting } = state;
+  let { waiting, waitingBytes = 0 } = state;
   let replayed = 0;
   for (let number = Math.max(from, state.first); number <= Math.min(to, state.next - 1); number++) {
     if (hasNumber(state.waiting, number) || isOver(draft, number)) continue;
-    const { receivedAt, ended } = draft.event(number);
+    const { receivedAt, ended, inlineBytes } = draft.event(number);
     if (receivedAt < receivedFrom || receivedAt > receivedTo) continue;
     if (status !== undefined && ended !== status) continue;
     waiting = withRun(waiting, number, number);
+    waitingBytes += inlineBytes;
     replayed += 1;
     if (countOf(waiting) > REPLAYS_WAITING_MAX || waiting.length > DELIVERY_RUNS_MAX) {
       const text = `more than ${REPLAYS_WAITING_MAX} would wait, or ${DELIVERY_RUNS_MAX} of them apart`;
       throw new ActorError("queue_full", `Cannot replay: ${text}; ask for fewer at once`);
     }
   }
-  if (replayed > 0) draft.change({ waiting });
+  if (replayed > 0) draft.change({ waiting, waitingBytes });
   return replayed;
 }

@@ -144,7 +144,12 @@ function fail(draft: InboxDraft, number: number, tried: Tried): void {
 /** Ends the current turn, so that another may begin. */
 function end(draft: InboxDraft, number: number, ended: "delivered" | "failed", tried: Tried): void {
   draft.writeRows({ [eventRow(number)]: { ...afterTry(draft, number, tried), ended } });
-  draft.change({ turn: undefined, waiting: withoutNumber(draft.state.waiting, number) });
+  const { waiting, waitingBytes = 0 } = draft.state;
+  draft.change({
+    turn: undefined,
+    waiting: withoutNumber(waiting, number),
+    waitingBytes: Math.max(0, waitingBytes - draft.event(number).inlineBytes),
+  });
 }
 
 function afterTry(draft: InboxDraft, number: number, { attempt, sentAt, status, error }: Tried) {

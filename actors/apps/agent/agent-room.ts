@@ -6,6 +6,7 @@
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
 import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
 /** A growing agent reserves the bytes that it needs, times this factor. */
@@ -79,7 +80,15 @@ export class AgentRoom {
 
   async #ask(bytes: number, wanted: number): Promise<void> {
     const input = { agent: this.#agent, bytes, wanted, limits: this.#limits };
-    const given = await this.#actors.call(appUsage, this.#accountId, "hold", input);
+    const { isCounted } = this;
+    // If the answer is lost, the account may have counted.
+    this.#isCounted = true;
+    const counting = this.#actors.call(appUsage, this.#accountId, "hold", input);
+    const given = await counting.catch((error: unknown) => {
+      if (error instanceof ActorError && error.code === "limit_reached")
+        this.#isCounted = isCounted;
+      throw error;
+    });
     this.#held = given.bytes;
     this.#isCounted = given.bytes > 0;
     this.#mayBeCounted = false;

@@ -372,8 +372,9 @@ export class OpenAgent implements AgentCore {
 
   /**
    * Reports to the host whether the agent is idle. During a turn this is not needed, because the host knows of the
-   * turn. At the end of a turn, remaining work is reported before the answer. The end of work counts when the record
-   * with its last changes is stored, because the host drops later records of an idle agent that it closes.
+   * turn. At the end of a turn, remaining work is reported before the answer. The end of work is reported after its last
+   * frames, and counts when the record with its last changes is stored: the host drops what an idle agent that it closes
+   * sends later.
    */
   noteIdle(): void {
     if (this.#isClosed || this.#turns > 0) return;
@@ -381,6 +382,6 @@ export class OpenAgent implements AgentCore {
     if (isIdle === this.#isIdle) return;
     this.#isIdle = isIdle;
     const after = isIdle ? this.gate.after() : 0;
-    this.link.send({ type: "idle", agent: this.number, after, isIdle });
+    this.gate.say({ type: "idle", agent: this.number, after, isIdle });
   }
 }

@@ -16,6 +16,7 @@ export class ChatRoom extends Agent<any, any> {
   onConnect(connection, { request }) { connection.setState({ at: new URL(request.url).pathname }); connection.send("welcome " + connection.id); }
   onMessage(connection, message) {
     if (message === "boom") throw new Error("bad message");
+    if (message === "later") return this.ctx.waitUntil(new Promise((resolve) => setTimeout(resolve, 20)).then(() => this.broadcast("at last")));
     if (message === "close") return connection.close(4001, "as you wish");
     if (message === "misuse") {
       for (const [code, reason] of [[999], [1004], [1005], [1006], [1015], [2000], [2999], [5000], ["1000"], [1000, "é".repeat(62)]]) {
@@ -420,6 +421,24 @@ describe("an app's process: sockets", function () {
     } finally {
       await own.stop();
       await next?.stop();
+    }
+  });
+
+  it("the end of background work is reported after its last frames", async () => {
+    const connection = socket(1);
+    await host.connect(room, connection, "/");
+    const { idle } = host;
+    const framesAtIdle: unknown[][] = [];
+    idle.set = function (key, isIdle) {
+      if (isIdle) framesAtIdle.push(got(1));
+      return Map.prototype.set.call(this, key, isIdle);
+    };
+    try {
+      await say(connection, "later");
+      await until("it is idle", () => idle.get(room) === true);
+      expect(framesAtIdle.at(-1)).to.include("at last");
+    } finally {
+      delete (idle as Partial<typeof idle>).set;
     }
   });
 

@@ -29,6 +29,8 @@ import { type BroughtFrames, TakenFrames } from "./taken-frames.ts";
 
 /** Close code 1006 (RFC 6455, section 7.4.1): the socket closed without a close frame. */
 const ABNORMAL_CLOSE = 1006;
+/** Each refused client would otherwise cause another probe of all gateways. */
+const PROBE_PAUSE_MS = 5_000;
 /** Close code 1012, service restart (RFC 6455's registry). Clients reconnect; messages sent meanwhile are lost. */
 const GIVEN_UP = { code: 1012, reason: "The agent could not reach this socket" };
 
@@ -40,6 +42,7 @@ interface Entry {
 export class Sockets {
   readonly #agent: AgentCore;
   readonly #entries = new Map<string, Entry>();
+  #probedAt = Number.NEGATIVE_INFINITY;
 
   constructor(agent: AgentCore) {
     this.#agent = agent;
@@ -189,10 +192,12 @@ export class Sockets {
   }
 
   /**
-   * Sends each gateway an action for no socket. If the gateway was killed, the host reports its sockets as gone. Without
-   * this, an agent that sends nothing would keep them for ever.
+   * Sends each gateway an action for no socket. If the gateway was killed, or is away from the bus for some seconds, the
+   * host reports its sockets as gone. Without this, an agent that sends nothing would keep them for ever.
    */
   #probeGateways(): void {
+    if (performance.now() - this.#probedAt < PROBE_PAUSE_MS) return;
+    this.#probedAt = performance.now();
     for (const gateway of new Set(this.list().map(({ kept }) => kept.gateway))) {
       this.#agent.gate.act({ gateway, to: [], frame: "" });
     }

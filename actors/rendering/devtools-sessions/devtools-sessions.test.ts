@@ -69,6 +69,14 @@ describe("devtools-sessions", () => {
     expect(running()).to.deep.equal([]);
   });
 
+  it("sessions that a dead worker reported before the clock was set back take no place", () => {
+    hand.now += 100 * HOUR_MS;
+    for (let i = 1; i <= DEVTOOLS_SESSIONS_MAX; i++) open(i);
+    hand.now -= 3 * HOUR_MS;
+    open(9);
+    expect(running()).to.include(id(9));
+  });
+
   it("keeps the DEVTOOLS_ENDED_KEPT sessions that ended last", () => {
     for (let i = 0; i <= DEVTOOLS_ENDED_KEPT; i++) {
       open(i);

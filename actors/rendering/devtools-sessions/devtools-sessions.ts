@@ -32,7 +32,9 @@ export const devtoolsSessionsActor = defineActor(devtoolsSessions, {
     open(before, { id, keepAliveMs }, { now }) {
       const state = settled(before, now);
       if (state.sessions.some((session) => session.id === id)) return { state, reply: {} };
-      const running = state.sessions.filter(({ ended }) => !ended);
+      // A refusal stores nothing, so a session of a dead worker that was reported in the future would never end.
+      const ahead = new Set(before.sessions.filter(isAhead(now)).map((session) => session.id));
+      const running = state.sessions.filter(({ id, ended }) => !ended && !ahead.has(id));
       if (running.length >= DEVTOOLS_SESSIONS_MAX) {
         throw new ActorError(
           "limit_reached",
@@ -105,12 +107,17 @@ function settled(stored: Sessions, now: number): Sessions {
   return kept({ sessions });
 }
 
+/** A living worker reports within seconds, and this is no longer true. */
+const isAhead =
+  (now: number) =>
+  ({ ended, renewedAt }: Session) =>
+    !ended && renewedAt > now;
+
 /** A report in the future means that the clock was set back. The session of a dead worker must not stay for that long. */
 function atPresent(state: Sessions, now: number): Sessions {
-  const isAhead = ({ ended, renewedAt }: Session) => !ended && renewedAt > now;
-  if (!state.sessions.some(isAhead)) return state;
+  if (!state.sessions.some(isAhead(now))) return state;
   const sessions = state.sessions.map((session) =>
-    isAhead(session) ? { ...session, renewedAt: now } : session,
+    isAhead(now)(session) ? { ...session, renewedAt: now } : session,
   );
   return { sessions };
 }

@@ -242,6 +242,16 @@ describe("BusActorClient", function () {
       expect(await run).to.include({ code: "unavailable" });
     });
 
+    it("call() refuses a message past MESSAGE_BYTES_MAX also while the bus is away", async () => {
+      const bus = await Bus.connect({ url: world.url, name: "away" });
+      Object.defineProperty(bus, "isAway", { value: true });
+      const client = new BusActorClient(bus, systemClock);
+      const text = "x".repeat(MESSAGE_BYTES_MAX);
+      const called = await refusalOf(client.call(probe, "a", "append", { text }));
+      expect(called).to.include({ code: "body_too_large" });
+      await bus.close();
+    });
+
     it("call() and send() refuse a message past MESSAGE_BYTES_MAX", async () => {
       const text = "x".repeat(MESSAGE_BYTES_MAX);
       const called = await refusalOf(world.client.call(probe, "a", "append", { text }));

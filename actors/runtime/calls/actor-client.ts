@@ -40,14 +40,12 @@ import { type CallAnswer, type CallMessage, readAnswer, readBatchAnswers } from 
 /** Timeout of one try. Then the call is sent again under the same id, because the host may be suspended. */
 export const CALL_TRY_MS = 1_500;
 /**
- * The first pause before a call is sent again to a shard whose owner changes. When a new owner opens the shard, the
- * client also sends the calls again that were sent at least this long ago.
+ * The first pause before a call is sent again to a shard whose owner changes. When a new owner opens the shard, calls
+ * that were sent at least this long ago are also sent again.
  */
 export const CALL_RETRY_MS = 5;
 /** How often a client looks for calls whose deadline or try has expired: a hundredth of the default deadline. */
 export const CALL_SWEEP_MS = 100;
-
-export type { TaskRun } from "../tasks/task-client.ts";
 
 export interface CallOptions {
   /** Time limit of all tries together. Default: CALL_DEADLINE_MS. */
@@ -254,18 +252,20 @@ export class BusActorClient implements ActorClient {
 
   #send(pending: Pending): void {
     const { address, shard, number, message, input, deadlineAt } = pending;
+    const isFirst = pending.sentAt === 0;
     pending.sentAt = this.#clock.monotonic();
-    // While the bus is away, a published message would be dropped. The reconnection sends this call again.
-    if (this.#bus.isAway) return;
     const [settled = number] = this.#unsettled.get(address) ?? [];
     const call: CallMessage = { message, input, client: this.#client, number, settled, deadlineAt };
     const request = pending.trace?.[REQUEST_HEADER];
     if (request !== undefined) call.request = request;
     const payload = JSON.stringify(call);
-    if (Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
-      const text = `Cannot call ${address}: the message is larger than ${MESSAGE_BYTES_MAX} bytes`;
-      throw new ActorError("body_too_large", text);
+    // Later, the error would end the repetition of all calls.
+    if (isFirst && Buffer.byteLength(payload) > MESSAGE_BYTES_MAX) {
+      const text = `the message is larger than ${MESSAGE_BYTES_MAX} bytes`;
+      throw new ActorError("body_too_large", `Cannot call ${address}: ${text}`);
     }
+    // A message would be dropped now. The reconnection sends this call again.
+    if (this.#bus.isAway) return;
     pending.tries += 1;
     if (!pending.trace?.traceparent) pending.batch = this.#batches.add(address, number, payload);
     else {

@@ -10,8 +10,8 @@ import { SharedSlots } from "../lib/shared-slots.ts";
 export const CLIENT_CALLS_MAX = 16_384;
 /**
  * One account's share of these calls. The rest is for other accounts, and the fewer calls an account has, the more of
- * the rest it may take. The tokens of an account fill no share in one window of requests (REQUESTS_PER_WINDOW requests
- * with CALLS_OF_REQUEST_MAX calls each).
+ * the rest it may take. Without visitors, the tokens of an account do not fill its share in one window of requests
+ * (REQUESTS_PER_WINDOW requests with CALLS_OF_REQUEST_MAX calls each).
  */
 export const ACCOUNT_CALLS_MAX = 0.75 * CLIENT_CALLS_MAX;
 /**
@@ -23,7 +23,7 @@ export const VISITORS_CALLS_MAX = 0.75 * ACCOUNT_CALLS_MAX;
 /** The account that calls are counted for. */
 export interface CallOwner {
   accountId: string;
-  /** True for calls whose number strangers can choose: those of visitors of apps and of unchecked git clients. */
+  /** True for calls whose number strangers can choose: those of visitors of apps and of git clients. */
   isVisitor: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Delivers reminders early after the time of day was set back. The bus fires reminders by the time of day, so it would
  * fire the pending ones late by the time that the clock was set back. Only reminders that may come early are delivered
- * (`ActorDefinition.mayComeEarly`): they end a pause, and their actors set them again if the pause is not over.
+ * (`ActorDefinition.mayComeEarly`): they end a pause, and most of their actors set them again if the pause is not over.
  */
 import { DeliverPolicy } from "@nats-io/jetstream";
 import type { Logger } from "pino";
@@ -19,11 +19,16 @@ import type { Shard } from "../shards/shard.ts";
 const TIME_OF_DAY_POLL_MS = 1_000;
 /** A clock that is set back by less than this delays reminders, but only by this time. */
 const SET_BACK_MS_MIN = 1_000;
-/** Reminders from before the clock was set back are all on the bus after this time. */
-const WRITTEN_MS = 2 * CHECKPOINT_MS;
+/**
+ * When the reminders are read after the clock was set back. Those from before are usually on the bus at the first time.
+ * The second time also finds those that a busy bus stored late, or that the first one missed while others changed.
+ */
+const LOOKS_AFTER_MS = [2 * CHECKPOINT_MS, 30_000];
 /** Limits the reminders that are being handled at the same time, and how long they may delay the next ones. */
 const EARLY_AT_ONCE = 100;
 const EARLY_MS_MAX = 10_000;
+/** A look ends after this time without a reminder: the last ones may have been removed before they were read. */
+const SILENCE_MS_MAX = 30_000;
 const PREFETCH = 256;
 
 /** What is needed of an ActorDefinition. */
@@ -58,9 +63,11 @@ export async function watchTimeOfDay(parts: EarlyParts, signal: AbortSignal): Pr
     if (setBackMs < SET_BACK_MS_MIN) continue;
     aheadMs = now;
     logger.warn({ setBackMs }, "time of day was set back, pauses of actors are checked");
-    await clock.wait(WRITTEN_MS, signal);
-    for (const { subjects } of parts.stores) {
-      for (const definition of early) await deliverEarly(parts, subjects, definition, signal);
+    for (const afterMs of LOOKS_AFTER_MS) {
+      await clock.wait(afterMs, signal);
+      for (const { subjects } of parts.stores) {
+        for (const definition of early) await deliverEarly(parts, subjects, definition, signal);
+      }
     }
   }
 }
@@ -105,7 +112,7 @@ async function settled(batch: readonly Promise<void>[], clock: Clock): Promise<v
 }
 
 async function* readReminders(
-  { bus }: EarlyParts,
+  { bus, clock }: EarlyParts,
   { stream, remindersOf }: StateSubjects,
   kind: string,
   signal: AbortSignal,
@@ -119,14 +126,25 @@ async function* readReminders(
     signal: AbortSignal.any([signal, enough.signal]),
     started: (pending) => pending === 0 && enough.abort(OVER),
   });
-  let isRead = false;
-  for await (const message of messages) {
-    // A removed reminder leaves an empty message for a while.
-    if (message.data.length > 0) yield { subject: message.subject, text: message.string() };
-    isRead = message.pending === 0;
-    if (isRead) return;
-  }
-  if (!isRead && !enough.signal.aborted && !signal.aborted) {
-    throw new Error("Cannot read all pending reminders: the consumer has ended");
+  let heardAt = clock.monotonic();
+  const endInSilence = async () => {
+    while (!enough.signal.aborted) {
+      await clock.wait(TIME_OF_DAY_POLL_MS, enough.signal);
+      if (clock.monotonic() - heardAt > SILENCE_MS_MAX) enough.abort(OVER);
+    }
+  };
+  void endInSilence();
+  try {
+    for await (const message of messages) {
+      // A removed reminder leaves an empty message for a while.
+      if (message.data.length > 0) yield { subject: message.subject, text: message.string() };
+      heardAt = clock.monotonic();
+      if (message.pending === 0) return;
+    }
+    if (!enough.signal.aborted && !signal.aborted) {
+      throw new Error("Cannot read all pending reminders: the consumer has ended");
+    }
+  } finally {
+    enough.abort(OVER);
   }
 }

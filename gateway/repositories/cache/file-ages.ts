@@ -1,4 +1,7 @@
-/** Tells files that something may still use from those of killed processes, also after the time of day was set. */
+/**
+ * Tells files that something may still use from those of killed processes, also after the time of day was set while
+ * this process ran.
+ */
 import { GIT_CACHE_GRACE_MS } from "../../../schemas/repositories/limits.ts";
 
 /** Smaller differences come from reading two clocks one after the other, and from clocks that run a little faster. */

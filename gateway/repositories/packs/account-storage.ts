@@ -3,6 +3,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import { callsOf } from "../../../actors/runtime/calls/call-places.ts";
 import {
   accountFull,
   type GitStored,
@@ -168,7 +169,11 @@ export class AccountStorage {
     const options = signal ? { signal } : {};
     const reports = unreported.map(async ([accountId, { untold: bytes }]) => {
       try {
-        const stored = await this.#actors.call(gitStorage, accountId, "add", { bytes }, options);
+        // The timer began in the request of any account.
+        const owner = { accountId, isVisitor: false };
+        const stored = await callsOf(owner, () =>
+          this.#actors.call(gitStorage, accountId, "add", { bytes }, options),
+        );
         this.#subtractReported(accountId, bytes);
         this.#learn(accountId, stored);
       } catch {
