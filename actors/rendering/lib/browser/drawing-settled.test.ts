@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { HoldingClock } from "../../../../scripts/testing/holding-clock.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
 import { type Clock, systemClock } from "../../../runtime/lib/clock.ts";
-import { DRAWING_SETTLE_MS, drawingSettled } from "./drawing-settled.ts";
+import { DRAWING_SAMPLE, DRAWING_SETTLE_MS, drawingSettled } from "./drawing-settled.ts";
 
 /** Duration of the animations below, measured by the clock of the page. */
 const MOVES_MS = 700;
@@ -56,6 +56,21 @@ describe("drawingSettled()", function () {
       expect((await settle(html, unbounded)).title).to.equal("ended");
     });
   }
+
+  it("distinguishes drawings in black, of which a pixel has no bit but those of its opacity", async () => {
+    const { signal } = new AbortController();
+    await using context = await pool.newContext(signal);
+    await context.page.setContent(`<!doctype html><canvas width=300 height=150></canvas>`);
+    const samples = new Set<unknown>();
+    const WIDTHS = 60;
+    for (let width = 1; width <= WIDTHS; width++) {
+      await context.evaluate(
+        `document.querySelector("canvas").getContext("2d").fillRect(0, 0, ${5 * width}, 20)`,
+      );
+      samples.add(await context.evaluate(DRAWING_SAMPLE));
+    }
+    expect(samples.size).to.equal(WIDTHS);
+  });
 
   it("waits for animations without an end no longer than its bound, and for those of icons not at all", async () => {
     const endless = `<canvas width=300 height=150></canvas>${drawing(

@@ -80,7 +80,8 @@ export const DRAWING_SAMPLE = `(async () => {
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   let hash = 0;
   let pixelsLeft = ${DRAWING_PIXELS_MAX};
-  const add = (value) => { hash = (Math.imul(hash, 31) + value) | 0; };
+  // The rotation lets every bit of a value reach all bits of the hash. A black pixel has ones in its highest bits alone.
+  const add = (value) => { hash = Math.imul(((hash << 13) | (hash >>> 19)) ^ value, 0x5bd1e995); };
   for (const { width, height } of canvases) add(width * 65_537 + height);
   for (const canvas of canvases) {
     pixelsLeft -= canvas.width * canvas.height;
