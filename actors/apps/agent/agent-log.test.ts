@@ -218,36 +218,6 @@ describe("AgentLog", function () {
       expect(await usage()).to.deep.equal(before);
     });
 
-    it("empty() ends the count of an owner that was killed before its first record", async () => {
-      const before = await usage();
-      const client: Pick<ActorClient, "call"> = {
-        async call(...asked) {
-          await world.client.call(...asked);
-          throw new Error("killed");
-        },
-      };
-      const killed = await opened("reserved", { client }).open();
-      expect(await refusal(killed.log.append(record(killed.lastCommit + 1)))).to.equal("Error");
-      expect((await usage()).agents).to.equal(before.agents + 1);
-      const { open, last } = opened("reserved");
-      const next = await open();
-      await next.log.empty(next.lastCommit + 1);
-      await next.log.leave();
-      expect(await usage()).to.deep.equal(before);
-      expect(await last()).to.equal(undefined);
-    });
-
-    it("empty() ends no count of an owner that has taken over meanwhile", async () => {
-      const before = await usage();
-      const { open } = opened("stale");
-      await open();
-      const former = await open();
-      const present = await open();
-      await present.log.append(record(present.lastCommit + 1));
-      expect(await refusal(former.log.empty(former.lastCommit + 1))).to.equal("LogTaken");
-      expect((await usage()).agents).to.equal(before.agents + 1);
-    });
-
     it("empty() by a former owner changes nothing", async () => {
       const taken = opened("taken");
       const former = await taken.open();

@@ -107,8 +107,7 @@ export class AgentLog {
     );
     const blobs = `app.${app}.agent.${fnv1a32(subject).toString(16)}`;
     const isBlank = messages.every(isSpent);
-    const hadOwner = messages.length > 0;
-    room.resume(Number(messages.at(-1)?.header(ROOM) || 0), { isBlank, hadOwner });
+    room.resume(Number(messages.at(-1)?.header(ROOM) || 0), isBlank);
     const agentLog = new AgentLog(parts, { log, blobs, room, isBlank });
     return agentLog.#load(messages);
   }
@@ -141,11 +140,6 @@ export class AgentLog {
       };
       await this.#log.append({ payload: new Uint8Array(), headers, isRollup: true });
       this.#remove(this.#named.splice(0));
-    } else if (this.#room.mayBeCounted) {
-      // Only the owner may end the count: an owner that takes over meanwhile may have reserved bytes.
-      this.#stopRenewals();
-      await this.#renewing;
-      await this.#log.append(this.#renewed);
     }
     await this.#room.letGo();
     this.#isBlank = true;
@@ -208,15 +202,11 @@ export class AgentLog {
   #startRenewals(): void {
     const { blankLogS = BLANK_LOG_S } = this.#parts;
     const renew = () => {
+      const renewed = { ...takeoverOf(undefined, this.#parts), isRollup: true };
       // After a failure, the next append finds out whether this owner still has the log.
-      this.#renewing = this.#log.append(this.#renewed).catch(() => {});
+      this.#renewing = this.#log.append(renewed).catch(() => {});
     };
     this.#renewals = setInterval(renew, blankLogS * RENEWED_AT * 1_000).unref();
-  }
-
-  /** The record of a log without data, which replaces the one that would expire. */
-  get #renewed(): NewLogMessage {
-    return { ...takeoverOf(undefined, this.#parts), isRollup: true };
   }
 
   #stopRenewals(): void {

@@ -25,8 +25,6 @@ export class AgentRoom {
   #held = 0;
   /** Whether the account counts bytes of this agent. */
   #isCounted = false;
-  /** Whether the account may count bytes that the log does not state. */
-  #mayBeCounted = false;
 
   constructor(
     actors: Pick<ActorClient, "call">,
@@ -49,20 +47,13 @@ export class AgentRoom {
     return this.#isCounted;
   }
 
-  /** Whether the account may count bytes that the log does not state. */
-  get mayBeCounted(): boolean {
-    return this.#mayBeCounted;
-  }
-
   /**
    * Continues with the reservation that the log states. For a log without data, it is unknown whether the former owner
-   * has released the reservation, so the first record reserves anew. That owner may also have been killed between its
-   * reservation and its first record.
+   * has released the reservation, so the first record reserves anew.
    */
-  resume(stated: number, { isBlank, hadOwner }: { isBlank: boolean; hadOwner: boolean }): void {
+  resume(stated: number, isBlank: boolean): void {
     this.#held = isBlank ? 0 : stated;
     this.#isCounted = stated > 0;
-    this.#mayBeCounted = isBlank && hadOwner;
   }
 
   /** Resolves when the log may take this many bytes. Rejects with `limit_reached`, or with a temporary error. */
@@ -75,7 +66,7 @@ export class AgentRoom {
 
   /** Releases the reservation of an agent that stores nothing any more. */
   async letGo(): Promise<void> {
-    if (this.#isCounted || this.#mayBeCounted) await this.#ask(0, 0);
+    if (this.#isCounted) await this.#ask(0, 0);
   }
 
   async #ask(bytes: number, wanted: number): Promise<void> {
@@ -91,6 +82,5 @@ export class AgentRoom {
     });
     this.#held = given.bytes;
     this.#isCounted = given.bytes > 0;
-    this.#mayBeCounted = false;
   }
 }
