@@ -37,8 +37,9 @@ const DAY_MS = 86_400_000;
  * Stored at: `agentKey`: account, app, class, name
  *
  * State: `{ next, first, waiting: [[from, to]], turn?: { number, next?, attempt, sentAt?, dueAt? }, keep: { days,
- * count }, inlineBytes, waitingBytes?, blobBytes?, toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt? }`: which
- * events wait, and the one that is with the agent; forgotten when nothing is in the log and no id is remembered
+ * count }, inlineBytes, waitingBytes?, blobBytes?, toldBytes?, ids: [{ day, generation?, count }], resumeAt?, trimAt?
+ * }`: which events wait, and the one that is with the agent; forgotten when nothing is in the log and no id is
+ * remembered
  *
  * Row `event/<number>`: `{ row, id, eventId, eventType?, source, receivedAt, bodyBytes, inlineBytes, blob?, ended?,
  * attempts, lastAttemptAt?, answerStatus?, error?, replays }`: an event of the log, as long as the app's

@@ -9,7 +9,7 @@ import {
 import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
 
-/** Each piece of work waits for the test, and then writes so often that a record is on its way when it ends. */
+/** Background work waits for the test, and then makes so many writes that a record is on its way when the work ends. */
 const WRITES = 100;
 const CODE = `
 import { Agent } from "trunkline/agents";

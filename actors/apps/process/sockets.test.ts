@@ -413,7 +413,7 @@ describe("an app's process: sockets", function () {
       next = await own.restart();
       expect(await next.invoke("ChatRoom/k", "seen")).to.deep.equal([]);
       const { actions } = next;
-      await until("both are asked", () => actions.length === 2);
+      await until("each gateway has its action", () => actions.length === 2);
       expect(actions).to.deep.equal([
         { gateway: "g1", to: [], frame: "" },
         { gateway: "g2", to: [], frame: "" },

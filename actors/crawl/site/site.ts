@@ -58,10 +58,10 @@ export const SITE_VISITS_MAX = 16;
  * State: `{ pace: { lastStartAt, awayUntil, busy?, isAfterVisit?, going?: { turn, startAt, toldAt? }, accounts: [{
  * account, jobs: [{ job, wants }] }], turns: { <turn>[/<nth>]: { account, job, isVisit?, requests, more?, dueAt, by?,
  * asked, startedAt?, atOnce } } }, robots: { http?, https? }, newcomers: [{ account, job, wants, tell }], waiting,
- * lookAt?, clock?: { id, aheadMs } }`; a robots file is `{ policy?, expiresAt, wanted, account?, fetch?: { turn, lostAt, begun? }, next?, lost?,
- * notBefore? }`, `next` where a fetch in an earlier turn came to, `notBefore` when it goes on. Rows:
- * `robots.<scheme>.<n>` is `{ rules, sitemaps }`, a part of that file; `waiting.<job>` a newcomer past the 1,000 that
- * take turns
+ * lookAt?, clock?: { id, aheadMs } }`; a robots file is `{ policy?, expiresAt, wanted, account?, fetch?: { turn,
+ * lostAt, begun? }, next?, lost?, notBefore? }`, `next` where a fetch in an earlier turn came to, `notBefore` when it
+ * goes on. Rows: `robots.<scheme>.<n>` is `{ rules, sitemaps }`, a part of that file; `waiting.<job>` a newcomer past
+ * the 1,000 that take turns
  */
 export const siteActor = defineActor(site, {
   state: SiteState,

@@ -33,7 +33,9 @@ export const devtoolsSessionsActor = defineActor(devtoolsSessions, {
       const state = settled(before, now);
       if (state.sessions.some((session) => session.id === id)) return { state, reply: {} };
       // A refusal stores nothing, so a session of a dead worker that was reported in the future would never end.
-      const ahead = new Set(before.sessions.filter(isAhead(now)).map((session) => session.id));
+      const ahead = new Set(
+        before.sessions.filter((one) => isAhead(one, now)).map((one) => one.id),
+      );
       const running = state.sessions.filter(({ id, ended }) => !ended && !ahead.has(id));
       if (running.length >= DEVTOOLS_SESSIONS_MAX) {
         throw new ActorError(
@@ -107,17 +109,14 @@ function settled(stored: Sessions, now: number): Sessions {
   return kept({ sessions });
 }
 
-/** A living worker reports within seconds, and this is no longer true. */
-const isAhead =
-  (now: number) =>
-  ({ ended, renewedAt }: Session) =>
-    !ended && renewedAt > now;
+/** Whether the last report is in the future, because the clock was set back. A living worker soon reports again. */
+const isAhead = ({ ended, renewedAt }: Session, now: number) => !ended && renewedAt > now;
 
-/** A report in the future means that the clock was set back. The session of a dead worker must not stay for that long. */
+/** Limits reports to the present, so that the session of a dead worker ends in time after the clock was set back. */
 function atPresent(state: Sessions, now: number): Sessions {
-  if (!state.sessions.some(isAhead(now))) return state;
+  if (!state.sessions.some((session) => isAhead(session, now))) return state;
   const sessions = state.sessions.map((session) =>
-    isAhead(now)(session) ? { ...session, renewedAt: now } : session,
+    isAhead(session, now) ? { ...session, renewedAt: now } : session,
   );
   return { sessions };
 }

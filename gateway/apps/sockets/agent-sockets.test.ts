@@ -162,7 +162,7 @@ describe("AgentSockets", function () {
     await using w = await world();
     const { socket } = await w.open();
     socket.send("hello");
-    await until("it is heard", () => w.asked.includes("frames"));
+    await until("the agent gets the frames", () => w.asked.includes("frames"));
     socket.close();
     await until("it has ended", () => w.asked.includes("disconnect"));
     const owner: CallOwner = { accountId: ACCOUNT, isVisitor: true };

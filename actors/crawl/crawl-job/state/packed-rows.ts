@@ -1,6 +1,7 @@
 /**
  * The stored form of rows with many addresses. A draft has such a row as a list (`pages`, `backlog`); memory and the
- * store have it as one text (`packed`, `found`), which takes three fifths of the bytes. Earlier releases stored the lists.
+ * store have it as one text (`packed`, `found`), which takes three fifths of the bytes. Earlier releases stored the
+ * lists.
  */
 import { strict as assert } from "node:assert";
 import type { DeepReadonly } from "../../../../schemas/contract.ts";
