@@ -96,7 +96,7 @@ describe("operators' commands", function () {
       expect(verified?.errors).to.equal(0);
       // Mail is counted too. It may not have arrived yet, so the test waits.
       await until("the mail is counted", async () => {
-        const { requests } = (await stats("trunkline-actors")).get("account_browserUsed") ?? {};
+        const { requests } = (await stats("trunkline-actors")).get("browser-time_used") ?? {};
         return requests !== undefined && requests > 0;
       });
     });

@@ -76,7 +76,7 @@ describe("renderWorker", function () {
       task,
     );
     expect(reply.bytes).to.be.above(100);
-    expect(send).to.have.nested.property("[0].message", "browserUsed");
+    expect(send).to.have.nested.property("[0].message", "used");
     expect(send).to.have.nested.property("[0].input.ms", reply.browserMs);
   });
 
@@ -93,7 +93,7 @@ describe("renderWorker", function () {
     const asked: number[] = [];
     const call = (async (_contract: unknown, _key: string, message: string, given: object) => {
       const { limitMs: told, untoldMs } = given as { limitMs: number; untoldMs: number };
-      expect([message, told]).to.deep.equal(["admitRendering", limitMs]);
+      expect([message, told]).to.deep.equal(["admit", limitMs]);
       asked.push(untoldMs);
       if (usedMs + untoldMs >= limitMs) {
         throw new ActorError("browser_time_exceeded", "Cannot render: the time is used");
