@@ -121,7 +121,7 @@ describe("operation of an installation by REST", function () {
     // Another account uses the same request id. Neither account sees the steps of the other.
     await ask(`/accounts/${other.accountId}/tokens`, { cookie: other.cookie, id });
     const own = `/accounts/${account}/requests/${id}`;
-    const way = await steps(own, { token }, has("mail browser-time used"));
+    const way = await steps(own, { token }, has("call browser-time used"));
     expect(way).to.include.members([
       "request POST /accounts/{account_id}/browser-rendering/pdf",
       "call api-token verify",

@@ -79,7 +79,7 @@ export class RenderTasks {
       return {
         reply,
         chunks: place.keep(printed.chunks, about),
-        send: () => browserUsed(input.account, task.id, printed.browserMs()),
+        tell: () => browserUsed(input.account, task.id, printed.browserMs()),
       };
     });
   }
@@ -103,7 +103,7 @@ export class RenderTasks {
     return {
       reply: { browserMs, bytes: bytes.length, ...about() },
       chunks: place.keep(Readable.from([bytes]), about),
-      send: () => browserUsed(input.account, task.id, browserMs),
+      tell: () => browserUsed(input.account, task.id, browserMs),
     };
   }
 
@@ -147,7 +147,7 @@ export class RenderTasks {
       return {
         reply: { browserMs, bytes: bytes.length, ...statusOf(status) },
         chunks: place.keep(Readable.from([bytes]), () => ({ status })),
-        send: browserUsed(input.account, task.id, browserMs),
+        tell: browserUsed(input.account, task.id, browserMs),
       };
     });
   }

@@ -71,13 +71,13 @@ describe("renderWorker", function () {
     const { handlers } = renderWorker(renderParts(pool), LIMITS);
     const parameters = ScreenshotRequest.parse({ html: "x" });
     const task = taskContext({ signal: new AbortController().signal, attempt: 1 });
-    const { reply, send } = await handlers.screenshot(
+    const { reply, tell } = await handlers.screenshot(
       { account: "a".repeat(32), parameters },
       task,
     );
     expect(reply.bytes).to.be.above(100);
-    expect(send).to.have.nested.property("[0].message", "used");
-    expect(send).to.have.nested.property("[0].input.ms", reply.browserMs);
+    expect(tell).to.have.nested.property("[0].message", "used");
+    expect(tell).to.have.nested.property("[0].input.ms", reply.browserMs);
   });
 
   it("pdf() ends a page when the account's time is used up, and begins none then", async () => {
