@@ -6,15 +6,15 @@ import { render } from "../schemas/rendering/render.ts";
 import { startWorld } from "../scripts/testing/actor-world.ts";
 import { until } from "../scripts/testing/until.ts";
 import { findChromium } from "../scripts/tools.ts";
-import { accountActor } from "./account/account/account.ts";
 import { startBrowserWorkers, TASKS } from "./main.ts";
+import { browserTimeActor } from "./rendering/browser-time/browser-time.ts";
 import { systemClock } from "./runtime/lib/clock.ts";
 
 describe("startBrowserWorkers", function () {
   this.timeout(120_000);
 
   it("starts no browser until a page needs one, and ends it when none has for a while", async () => {
-    await using world = await startWorld({ definitions: [accountActor], tasks: TASKS });
+    await using world = await startWorld({ definitions: [browserTimeActor], tasks: TASKS });
     await world.host();
     const registry = new Registry();
     const part = await startBrowserWorkers(

@@ -53,6 +53,7 @@ import { oauthGrantActor } from "./oauth/oauth-grant/oauth-grant.ts";
 import { oauthKeysActor } from "./oauth/oauth-keys/oauth-keys.ts";
 import { dnsCheckWorker } from "./oauth/workers/dns-check/dns-check.ts";
 import { logoFetchWorker } from "./oauth/workers/logo-fetch/logo-fetch.ts";
+import { browserTimeActor } from "./rendering/browser-time/browser-time.ts";
 import { devtoolsSessionsActor } from "./rendering/devtools-sessions/devtools-sessions.ts";
 import { BrowserPool } from "./rendering/lib/browser/browser-pool.ts";
 import { answerRequestKeys } from "./rendering/render-jobs/answer-request-keys.ts";
@@ -86,6 +87,7 @@ export const ACTORS: readonly AnyActorDefinition[] = [
   appListActor,
   appPortsActor,
   appUsageActor,
+  browserTimeActor,
   clientLogoActor,
   crawlListActor,
   crawlJobActor,

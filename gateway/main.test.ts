@@ -13,6 +13,7 @@ import { accountActor } from "../actors/account/account/account.ts";
 import { apiTokenActor } from "../actors/account/api-token/api-token.ts";
 import { installationActor } from "../actors/account/installation/installation.ts";
 import { userActor } from "../actors/account/user/user.ts";
+import { browserTimeActor } from "../actors/rendering/browser-time/browser-time.ts";
 import type { ActorClient } from "../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../schemas/errors.ts";
 import { freePort } from "../scripts/free-port.ts";
@@ -30,7 +31,7 @@ describe("gateway process", () => {
   const logger = pino({}, { write: (line) => logs.push(JSON.parse(line)) });
   const printer = testPrinter();
   const actors = memoryActors({
-    actors: [accountActor, apiTokenActor, installationActor, userActor],
+    actors: [accountActor, apiTokenActor, browserTimeActor, installationActor, userActor],
     workers: [printer.worker],
   });
   // Without this setting, the first start generates the token for /metrics.

@@ -10,6 +10,7 @@ import { apiTokenActor } from "../actors/account/api-token/api-token.ts";
 import { installationActor } from "../actors/account/installation/installation.ts";
 import { requestLimitActor } from "../actors/account/request-limit/request-limit.ts";
 import { userActor } from "../actors/account/user/user.ts";
+import { browserTimeActor } from "../actors/rendering/browser-time/browser-time.ts";
 import { type BusActors, busActors } from "../scripts/testing/bus-actors.ts";
 import { type RunningGateway, startGateway } from "./main.ts";
 import { testCrawls } from "./testing/test-crawls.ts";
@@ -28,7 +29,10 @@ describe("gateway on the bus", function () {
     printer = testPrinter();
     const crawls = testCrawls();
     bus = await busActors({
-      actors: [accountActor, apiTokenActor, installationActor, requestLimitActor, userActor],
+      actors: [
+        ...[accountActor, apiTokenActor, browserTimeActor],
+        ...[installationActor, requestLimitActor, userActor],
+      ],
       workers: [printer.worker],
     });
     dataDir = await mkdtemp(join(tmpdir(), "gateway-"));

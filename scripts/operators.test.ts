@@ -94,9 +94,9 @@ describe("operators' commands", function () {
       const verified = actors.get("api-token_verify");
       expect(verified?.requests).to.be.at.least(3);
       expect(verified?.errors).to.equal(0);
-      // Mail is counted too. It may not have arrived yet, so the test waits.
-      await until("the mail is counted", async () => {
-        const { requests } = (await stats("trunkline-actors")).get("account_browserUsed") ?? {};
+      // The worker reports the browser time after its answer, so the test waits.
+      await until("the report is counted", async () => {
+        const { requests } = (await stats("trunkline-actors")).get("browser-time_used") ?? {};
         return requests !== undefined && requests > 0;
       });
     });

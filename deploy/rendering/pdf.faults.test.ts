@@ -87,14 +87,14 @@ describe("PDFs in progress", function () {
     expect(await Promise.all(pdfs)).to.deep.equal(["200 %PDF-"]);
     const named = (wanted: string) =>
       spans.find((span) => span.traceId === traceId && span.name === wanted);
-    const told = await until("the last", () => named("account browserUsed"), WAIT_MS_MAX);
+    const told = await until("the last", () => named("browser-time used"), WAIT_MS_MAX);
     const task = await until("the task", () => named("render pdf"), WAIT_MS_MAX);
     const request = await until(
       "the request",
       () => named("POST /accounts/{account_id}/browser-rendering/pdf"),
       WAIT_MS_MAX,
     );
-    const admitted = await until("the call", () => named("account admitRendering"), WAIT_MS_MAX);
+    const admitted = await until("the call", () => named("browser-time admit"), WAIT_MS_MAX);
     expect(told.parentSpanId).to.equal(task.spanId);
     expect(task.parentSpanId).to.equal(request.spanId);
     expect(admitted.parentSpanId).to.equal(request.spanId);

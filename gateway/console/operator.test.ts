@@ -36,8 +36,8 @@ describe("requests and operation in the console", function () {
 
   /** Creates a dead letter: sends mail that its receiver refuses, with this request id. */
   async function bury(requestId: string): Promise<void> {
-    const address = addressOf("account", world.platform.accountId);
-    const mail = { from: "test", message: "browserUsed", input: { ms: "none" } };
+    const address = addressOf("browser-time", world.platform.accountId);
+    const mail = { from: "test", message: "used", input: { ms: "none" } };
     const letters = async () => (await bus.jetstream.streams.info(STREAMS.dead)).state.messages;
     const before = await letters();
     await bus.jetstream
@@ -101,7 +101,7 @@ describe("requests and operation in the console", function () {
     await bury("made-it");
     await world.says("made-it");
     await world.audit("operator-dead-letters");
-    await world.follow("#1 browserUsed");
+    await world.follow("#1 used");
     await world.says('"ms": "none"');
     await world.audit("operator-dead-letter");
     await world.follow("made-it");
@@ -134,7 +134,7 @@ describe("requests and operation in the console", function () {
     await retry?.click({ count: 2 });
     await world.says("#1 is sent again.");
     // The receiver refuses the resent message again, so a new dead letter appears.
-    await world.says("#2 browserUsed");
+    await world.says("#2 used");
     world.page.off("request", note);
     expect(sent).to.deep.equal(["/v4/installation/dead-letters/1/retry"]);
     await world.openDialog("Drop #2");

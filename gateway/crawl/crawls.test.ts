@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { expect } from "chai";
-import { account } from "../../schemas/account/account.ts";
 import { NO_APP } from "../../schemas/apps/outgoing-webhook.ts";
 import { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import {
@@ -10,6 +9,7 @@ import {
   CRAWL_REQUEST_BYTES_MAX,
 } from "../../schemas/crawl/limits.ts";
 import { decryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
+import { browserTime } from "../../schemas/rendering/browser-time.ts";
 import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { until } from "../../scripts/testing/until.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
@@ -135,7 +135,7 @@ describe("routes of crawls", () => {
 
     it("needs browser time where pages are rendered, and none where they are fetched", async () => {
       const used = { ms: 600_000, taskId: "1" };
-      await gateway.actors.send(account, gateway.accountId, "browserUsed", used);
+      await gateway.actors.send(browserTime, gateway.accountId, "used", used);
       await gateway.actors.settled();
       const refused = await start({ url: "http://a" });
       expect(refused.status).to.equal(429);

@@ -5,7 +5,6 @@ import type { SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts"
 import type { LiveUpdates } from "../../actors/runtime/bus/live.ts";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
-import { account } from "../../schemas/account/account.ts";
 import { NO_APP } from "../../schemas/apps/outgoing-webhook.ts";
 import { CRAWL_DISALLOWED_TEXT } from "../../schemas/crawl/content-signal.ts";
 import { crawlJob } from "../../schemas/crawl/crawl-job.ts";
@@ -14,6 +13,7 @@ import type { CrawlRequest } from "../../schemas/crawl/http/crawl.ts";
 import { site } from "../../schemas/crawl/site.ts";
 import { crawlRequestBlob, encryptCrawlRequest } from "../../schemas/crawl/stored-request.ts";
 import { ActorError, isRefusal } from "../../schemas/errors.ts";
+import { browserTime } from "../../schemas/rendering/browser-time.ts";
 import { requestKeyName } from "../../schemas/rendering/request-key.ts";
 import { planOf } from "./crawl-wire.ts";
 
@@ -53,7 +53,7 @@ export async function startCrawl(
   checkModifiedSince(request, starting.now());
   if (request.render) {
     const limit = { limitMs: browserMsPerDay };
-    await actors.call(account, accountId, "admitRendering", limit, { signal });
+    await actors.call(browserTime, accountId, "admit", limit, { signal });
   }
   // The account's place is reserved before the site is consulted. Otherwise an account could make sites fetch any
   // number of robots.txt. The reservation lasts for some time even if the crawl does not start.

@@ -121,7 +121,7 @@ describe("operation of an installation by REST", function () {
     // Another account uses the same request id. Neither account sees the steps of the other.
     await ask(`/accounts/${other.accountId}/tokens`, { cookie: other.cookie, id });
     const own = `/accounts/${account}/requests/${id}`;
-    const way = await steps(own, { token }, has("mail account browserUsed"));
+    const way = await steps(own, { token }, has("call browser-time used"));
     expect(way).to.include.members([
       "request POST /accounts/{account_id}/browser-rendering/pdf",
       "call api-token verify",
@@ -253,13 +253,13 @@ describe("operation of an installation by REST", function () {
 
   it("lists dead letters with the request that made them, sends one again, and drops one", async () => {
     const { account_id: account } = platform.credentials;
-    const address = addressOf("account", account);
+    const address = addressOf("browser-time", account);
     const bury = (request: string) =>
       bus.jetstream
         .jetstream()
         .publish(
           mailIn(0).to(shardOf(address), address),
-          JSON.stringify({ from: "test", message: "browserUsed", input: { ms: "none" } }),
+          JSON.stringify({ from: "test", message: "used", input: { ms: "none" } }),
           { headers: traceHeaders({ [REQUEST_HEADER]: `0.${request}` }) },
         );
     await bury("made-it");
@@ -267,7 +267,7 @@ describe("operation of an installation by REST", function () {
       (await ask(`/installation/dead-letters${query}`, { cookie: first })).body.result;
     await until("the letter", async () => (await list()).length === 1);
     const [letter] = await list();
-    expect(letter).to.deep.include({ address, message: "browserUsed", request_id: "made-it" });
+    expect(letter).to.deep.include({ address, message: "used", request_id: "made-it" });
     expect(letter).to.deep.include({ is_task: false, tries: 1 });
     const one = `/installation/dead-letters/${letter.sequence}`;
     expect((await ask(one, { cookie: first })).body.result.input).to.deep.equal({ ms: "none" });

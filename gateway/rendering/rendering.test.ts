@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { request } from "node:http";
 import { expect } from "chai";
-import { account } from "../../schemas/account/account.ts";
 import { ERRORS, type ErrorCode } from "../../schemas/errors.ts";
 import { RENDER_BODY_BYTES_MAX } from "../../schemas/limits.ts";
+import { browserTime } from "../../schemas/rendering/browser-time.ts";
 import { PAGE_CALLS, type PageCall } from "../../schemas/rendering/http/page-calls.ts";
 import { RENDER_CACHE_SECONDS, RENDER_CACHE_SECONDS_MAX } from "../../schemas/rendering/limits.ts";
 import { openAccount, START, type TestGateway, testGateway } from "../testing/test-gateway.ts";
@@ -152,7 +152,7 @@ describe("routes of rendering", () => {
 
   it("renderPdf() refuses past the day's browser time until midnight, and usage shows it", async () => {
     const use = (ms: number, taskId: string) =>
-      gateway.actors.send(account, gateway.accountId, "browserUsed", { ms, taskId });
+      gateway.actors.send(browserTime, gateway.accountId, "used", { ms, taskId });
     const usage = `/v4/accounts/${gateway.accountId}/browser-rendering/usage`;
     await use(599_999, "a");
     await gateway.actors.settled();
@@ -241,7 +241,7 @@ describe("routes of rendering", () => {
       const token = await gateway.tokenWith("browser-rendering.read", "account.write");
       expect((await take(PNG, { token })).status).to.equal(403);
       const used = { ms: 600_000, taskId: "a" };
-      await gateway.actors.send(account, gateway.accountId, "browserUsed", used);
+      await gateway.actors.send(browserTime, gateway.accountId, "used", used);
       await gateway.actors.settled();
       const refused = await take(PNG);
       expect([refused.status, refused.json?.errors[0]?.code]).to.deep.equal([429, 2_002]);
@@ -317,7 +317,7 @@ describe("routes of rendering", () => {
         const asked = { method: "POST", json: { html: "x" }, token };
         expect((await gateway.ask(pdf.replace(/pdf$/, name), asked)).status).to.equal(403);
         const used = { ms: 600_000, taskId: "a" };
-        await gateway.actors.send(account, gateway.accountId, "browserUsed", used);
+        await gateway.actors.send(browserTime, gateway.accountId, "used", used);
         await gateway.actors.settled();
         expect((await read(name, { html: "x" })).json?.errors[0]?.code).to.equal(2_002);
       });

@@ -4,10 +4,10 @@
  */
 import type { Response } from "express";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
-import { account } from "../../schemas/account/account.ts";
 import { AccountPath, WireUsage } from "../../schemas/account/http/accounts.ts";
 import { nothing } from "../../schemas/http/nothing.ts";
 import { RENDER_BODY_BYTES_MAX, TASK_RUN_MS_MAX } from "../../schemas/limits.ts";
+import { browserTime } from "../../schemas/rendering/browser-time.ts";
 import {
   type ContentRequest,
   PAGE_CALLS,
@@ -186,7 +186,12 @@ function inForm(form: AnswerForm, answer: Omit<Rendered, "mediaType">): Rendered
 
 function getUsage({ actors, browserMsPerDay }: RenderingParts) {
   return async ({ caller }: RouteRequest) => {
-    const { today, resetsAt, days } = await actors.call(account, caller.accountId, "getUsage", {});
+    const { today, resetsAt, days } = await actors.call(
+      browserTime,
+      caller.accountId,
+      "getUsage",
+      {},
+    );
     return {
       result: {
         date: today.date,
@@ -205,7 +210,7 @@ async function admit(
   { caller: { accountId }, query, signal }: RouteRequest<unknown, RenderQuery>,
 ) {
   const limit = { limitMs: browserMsPerDay };
-  await actors.call(account, accountId, "admitRendering", limit, { signal });
+  await actors.call(browserTime, accountId, "admit", limit, { signal });
   const deadlineAt = now() + TASK_RUN_MS_MAX;
   return { account: accountId, deadlineAt, cacheTtlS: query.cacheTTL };
 }

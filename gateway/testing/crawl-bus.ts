@@ -22,6 +22,7 @@ import {
 import { lane } from "../../actors/crawl/workers/crawl-page/testing/crawl-world.ts";
 import { createAddressPolicy } from "../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../actors/egress/egress-guard.ts";
+import { browserTimeActor } from "../../actors/rendering/browser-time/browser-time.ts";
 import { MarkdownPool } from "../../actors/rendering/lib/extract/markdown-pool.ts";
 import { RequestKeys } from "../../actors/rendering/lib/request-keys/request-keys.ts";
 import { answerRequestKeys } from "../../actors/rendering/render-jobs/answer-request-keys.ts";
@@ -47,6 +48,7 @@ export async function crawlBus(logger: Logger = pino({ level: "fatal" })) {
   const actors = [
     accountActor,
     apiTokenActor,
+    browserTimeActor,
     crawlJobActor,
     crawlListActor,
     installationActor,

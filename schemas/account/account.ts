@@ -1,6 +1,5 @@
 /**
- * Messages of the actor that stores an account: its name, members and API tokens, and the browser time it used. The
- * key is the account's id.
+ * Messages of the actor that stores an account: its name, members and API tokens. The key is the account's id.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -66,10 +65,6 @@ export const TokenEntry = z.object({
   lastUsedAt: EpochMs.optional(),
 });
 export type TokenEntry = z.infer<typeof TokenEntry>;
-
-/** Browser time of one UTC day. */
-export const UsageDay = z.object({ date: z.iso.date(), ms: z.int().min(0), tasks: z.int().min(0) });
-export type UsageDay = z.infer<typeof UsageDay>;
 
 const AccountName = z.string().min(1).max(ACCOUNT_NAME_CHARS_MAX);
 const Nothing = z.object({});
@@ -160,34 +155,6 @@ export const account = defineContract({
     /** Sent by the token's own actor, which reports a use at most once in TOKEN_USED_EVERY_MS. */
     tokenUsed: { input: z.object({ id: Id, at: EpochMs }) },
     removeToken: { input: z.object({ id: Id }), reply: Nothing },
-
-    /**
-     * Admits a rendering task. Refuses if the account has used its browser time of this UTC day; the limit 0 means no
-     * limit.
-     */
-    admitRendering: {
-      input: z.object({
-        limitMs: z.int().min(0),
-        /** Browser time of this account that the calling worker has used but not reported yet. */
-        untoldMs: z.int().min(0).optional(),
-      }),
-      reply: z.object({ usedMs: z.int().min(0) }),
-    },
-    /**
-     * Reports used browser time, once for each task, also for a failed one. A long task may report parts of its time
-     * earlier, each part with its own id.
-     */
-    browserUsed: {
-      input: z.object({
-        ms: z.int().min(0),
-        taskId: z.string().min(1).max(64),
-        isPart: z.literal(true).optional(),
-      }),
-    },
-    getUsage: {
-      input: Nothing,
-      reply: z.object({ today: UsageDay, resetsAt: EpochMs, days: z.array(UsageDay) }),
-    },
   },
   /** Published after each change of members or their roles. */
   live: z.object({ change: z.literal("members") }),

@@ -6,7 +6,7 @@ import {
   PermissionViolationError,
 } from "@nats-io/transport-node";
 import { expect } from "chai";
-import { TASKS } from "../../actors/main.ts";
+import { ACTORS, TASKS } from "../../actors/main.ts";
 import { Bus } from "../../actors/runtime/bus/bus.ts";
 import { declareStreams } from "../../deploy/streams.ts";
 import { FIRST_LAYOUT } from "../../schemas/data-layout.ts";
@@ -39,6 +39,12 @@ const TAKES: Record<string, (typeof ROLES)[number]> = {
   "webhook-post": "actors",
 };
 const LANES = TASKS.flatMap(({ kind, lanes }) => lanes.map((lane) => ({ kind, lane })));
+
+/** The kinds to which the role `browser` sends messages: by call, or by mail. */
+const BROWSER_CALLS = ["browser-time", "crawl-job", "devtools-sessions", "render-jobs", "site"];
+const BROWSER_MAILS = ["client-logo", "oauth-client"].concat(
+  BROWSER_CALLS.filter((kind) => kind !== "devtools-sessions"),
+);
 
 /** Requests that a user must not be able to make, grouped by the reason. */
 const FORBIDDEN: Record<string, readonly Act[]> = {
@@ -84,6 +90,9 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
     ["browser", "subscribe", ">"],
   ],
   "a browser worker publishes to no actor but those of its tasks": [
+    ["browser", "publish", "shard.0.account.a"],
+    ["browser", "publish", "mail.0.account.a"],
+    ["browser", "publish", "mail-3.0.account.a"],
     ["browser", "publish", "shard.0.user.a@example=2Ecom"],
     ["browser", "publish", "shard.0.api-token.a"],
     ["browser", "publish", "shard.0.app.a.hooks"],
@@ -168,6 +177,8 @@ const FORBIDDEN: Record<string, readonly Act[]> = {
  * permissions at all.
  */
 const ALLOWED: readonly Act[] = [
+  ["browser", "publish", "shard.0.browser-time.a"],
+  ["browser", "publish", "mail.0.browser-time.a"],
   ["browser", "publish", "shard.0.site.example=2Ecom"],
   ["browser", "publish", "mail.0.crawl-job.a"],
   ["browser", "publish", "mail-15.0.crawl-job.a"],
@@ -274,6 +285,21 @@ describe("users of the bus", function () {
     for (const user of usersOf(ALLOWED)) {
       const own = ALLOWED.filter(([one]) => one === user);
       expect(await refusals(user, own), user).to.deep.equal([]);
+    }
+  });
+
+  it("a browser worker sends to the kinds of its tasks, and to no other kind", async () => {
+    for (const { contract } of ACTORS) {
+      const { kind } = contract;
+      const acts = [
+        [`shard.0.${kind}.a`, BROWSER_CALLS],
+        [`mail.0.${kind}.a`, BROWSER_MAILS],
+      ] as const;
+      for (const [subject, kinds] of acts) {
+        const wanted = kinds.includes(kind) ? [] : [`publish ${subject}`];
+        const found = await refusals("browser", [["browser", "publish", subject]]);
+        expect(found, subject).to.deep.equal(wanted);
+      }
     }
   });
 

@@ -1,6 +1,6 @@
 /** A worker that does echo tasks. A test can observe and delay its tasks. */
 import { defineWorker, type TaskContext } from "../../actors/runtime/workers/define-worker.ts";
-import { envelope } from "../../schemas/contract.ts";
+import { type Envelope, envelope } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
 import { echo } from "./echo.ts";
 import { probe } from "./probe.ts";
@@ -9,11 +9,13 @@ export interface EchoOrders {
   slots?: Record<string, number>;
   /** Called at the start of each task. The task waits for the returned promise. */
   before?(text: string, context: TaskContext): Promise<void> | void;
+  /** Returns the messages that each `drawl` tells actors at its end. */
+  tells?(): Envelope[];
   /** Called with the number of a reply's bytes that the reader has requested so far. */
   made?(bytes: number): void;
 }
 
-export function echoWorker({ slots = { fast: 2, slow: 1 }, before, made }: EchoOrders = {}) {
+export function echoWorker({ slots = { fast: 2, slow: 1 }, before, tells, made }: EchoOrders = {}) {
   return defineWorker(echo, {
     slots,
     handlers: {
@@ -26,7 +28,7 @@ export function echoWorker({ slots = { fast: 2, slow: 1 }, before, made }: EchoO
       },
       async drawl({ text }, context) {
         await before?.(text, context);
-        return { reply: { text, attempt: context.attempt } };
+        return { reply: { text, attempt: context.attempt }, tell: tells?.() ?? [] };
       },
       async tell({ text, failing }, context) {
         await before?.(text, context);

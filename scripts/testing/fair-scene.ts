@@ -3,7 +3,7 @@
  * while other accounts load the worker.
  */
 import { expect } from "chai";
-import { accountActor } from "../../actors/account/account/account.ts";
+import { browserTimeActor } from "../../actors/rendering/browser-time/browser-time.ts";
 import type { BrowserPool } from "../../actors/rendering/lib/browser/browser-pool.ts";
 import { renderJobsActor } from "../../actors/rendering/render-jobs/render-jobs.ts";
 import { renderWorker } from "../../actors/rendering/workers/render/render.ts";
@@ -33,7 +33,7 @@ export class FairScene implements AsyncDisposable {
     await using started = new AsyncDisposableStack();
     const pool = started.use(openPool());
     await pool.start();
-    const definitions = [accountActor, renderJobsActor];
+    const definitions = [browserTimeActor, renderJobsActor];
     const world = started.use(await startWorld({ definitions, tasks: [render] }));
     await world.host();
     const objects = new ObjectStore(world.bus, systemClock, RENDER_JOBS_STORE);

@@ -12,9 +12,11 @@ import type {
 } from "../../actors/runtime/kinds/define-hosted.ts";
 import { currentTrace } from "../../actors/runtime/lib/trace.ts";
 import type { TaskRun } from "../../actors/runtime/tasks/task-client.ts";
-import type {
-  AnyWorkerDefinition,
-  TaskContext,
+import {
+  type AnyWorkerDefinition,
+  type Envelopes,
+  envelopesOf,
+  type TaskContext,
 } from "../../actors/runtime/workers/define-worker.ts";
 import type { Contract, Envelope, TaskContract, TaskSchema } from "../../schemas/contract.ts";
 import { ActorError } from "../../schemas/errors.ts";
@@ -31,7 +33,8 @@ export interface MemoryActors extends ActorClient {
 interface AnyOutcome {
   reply?: unknown;
   chunks?: AsyncIterable<Uint8Array>;
-  send?: readonly Envelope[] | (() => readonly Envelope[]);
+  send?: Envelopes;
+  tell?: Envelopes;
 }
 
 type RunOptions = { deadlineMs: number; signal: AbortSignal };
@@ -193,7 +196,7 @@ export function memoryActors({
     const context = contextOf(key, signal);
     const parsed = schema.input.parse(JSON.parse(JSON.stringify(input)));
     const outcome = await tryTask(crew, message, parsed, context).finally(release);
-    deliver(typeof outcome.send === "function" ? outcome.send() : (outcome.send ?? []));
+    deliver([...envelopesOf(outcome.send), ...envelopesOf(outcome.tell)]);
   }
 
   function contextOf(key: string, signal: AbortSignal): TaskContext {
@@ -217,7 +220,7 @@ export function memoryActors({
   }
 
   async function* finish(
-    { chunks, send = [] }: AnyOutcome,
+    { chunks, send, tell }: AnyOutcome,
     release: () => void,
     signal: AbortSignal,
   ): AsyncGenerator<Uint8Array> {
@@ -228,7 +231,7 @@ export function memoryActors({
       }
     } finally {
       release();
-      deliver(typeof send === "function" ? send() : send);
+      deliver([...envelopesOf(send), ...envelopesOf(tell)]);
     }
   }
 

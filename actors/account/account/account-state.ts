@@ -1,6 +1,6 @@
 /** State of an account. */
 import { z } from "zod";
-import { Invitation, Member, TokenEntry, UsageDay } from "../../../schemas/account/account.ts";
+import { Invitation, Member, TokenEntry } from "../../../schemas/account/account.ts";
 import { EpochMs, Sha256 } from "../../../schemas/values.ts";
 
 /** Converts a member of the first release, in which a member had only one role. */
@@ -15,6 +15,7 @@ export const StoredInvitation = Invitation.extend({
 });
 export type StoredInvitation = z.infer<typeof StoredInvitation>;
 
+/** Ignores `usage` and `countedTasks`, the browser time that earlier versions stored here. */
 export const AccountState = z.object({
   /** 0 until the account is opened. */
   createdAt: EpochMs,
@@ -23,9 +24,5 @@ export const AccountState = z.object({
   /** Invitations, the oldest first. Creating an invitation removes expired ones. */
   invitations: z.array(StoredInvitation).default([]),
   tokens: z.array(TokenEntry),
-  /** Usage by day, the oldest first. Days without usage have no entry. */
-  usage: z.array(UsageDay),
-  /** Ids of the latest tasks whose browser time was counted. Repeated reports of these tasks are ignored. */
-  countedTasks: z.array(z.string()),
 });
 export type AccountState = z.infer<typeof AccountState>;

@@ -3,12 +3,10 @@ import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { TOKENS_PER_ACCOUNT_MAX } from "../../../schemas/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { accountActor, USAGE_TASKS_REMEMBERED_MAX } from "./account.ts";
+import { accountActor } from "./account.ts";
 import { AccountState } from "./account-state.ts";
-import { USAGE_DAYS_MAX } from "./usage.ts";
 
 const NOON = Date.UTC(2026, 10, 20, 12);
-const DAY_MS = 86_400_000;
 const owner = {
   userId: "1".repeat(32),
   email: "one@example.com",
@@ -39,8 +37,6 @@ describe("account", () => {
       () => run("listTokens", initial, {}),
       () => run("getToken", initial, { id: token(1).id }),
       () => run("removeToken", initial, { id: token(1).id }),
-      () => run("admitRendering", initial, { limitMs: 0 }),
-      () => run("getUsage", initial, {}),
     ]) {
       expect(refusal(call).code).to.equal("not_found");
     }
@@ -116,87 +112,15 @@ describe("account", () => {
     expect(reply).to.include({ lastFour: "wxyz", isDisabled: true, changes: 1 });
   });
 
-  it("admitRendering() admits below the limit and refuses at it until UTC midnight", () => {
-    const below = run("browserUsed", opened, { ms: 599_999, taskId: "a" }).state;
-    expect(run("admitRendering", below, { limitMs: 600_000 })).to.deep.include({
-      changed: false,
-      reply: { usedMs: 599_999 },
-    });
-    const at = run("browserUsed", below, { ms: 1, taskId: "b" }).state;
-    const refused = refusal(() => run("admitRendering", at, { limitMs: 600_000 }));
-    expect(refused.code).to.equal("browser_time_exceeded");
-    expect(refused.details).to.deep.equal({ retryAfterS: 12 * 3_600 });
-    expect(
-      run("admitRendering", at, { limitMs: 600_000 }, NOON + DAY_MS / 2).reply.usedMs,
-    ).to.equal(0);
-  });
-
-  it("admitRendering() counts the unreported usage of its caller", () => {
-    const { state } = run("browserUsed", opened, { ms: 5, taskId: "a" });
-    const ask = (untoldMs: number) => run("admitRendering", state, { limitMs: 10, untoldMs });
-    expect(ask(4).reply).to.deep.equal({ usedMs: 9 });
-    expect(refusal(() => ask(5)).code).to.equal("browser_time_exceeded");
-  });
-
-  it("browserUsed() counts a task that reports its time in parts as one", () => {
-    const part = { ms: 5, taskId: "a.1", isPart: true } as const;
-    const once = run("browserUsed", opened, part).state;
-    const { state } = run("browserUsed", once, { ms: 3, taskId: "a" });
-    expect(run("getUsage", state, {}).reply.today).to.include({ ms: 8, tasks: 1 });
-    expect(run("browserUsed", state, part).changed).to.equal(false);
-  });
-
-  it("admitRendering() treats 0 as no limit", () => {
-    const { state } = run("browserUsed", opened, { ms: 10 * DAY_MS, taskId: "a" });
-    expect(run("admitRendering", state, { limitMs: 0 }).reply.usedMs).to.equal(10 * DAY_MS);
-  });
-
-  it("browserUsed() counts a task once, however often it is reported", () => {
-    let { state } = run("browserUsed", opened, { ms: 5, taskId: "a" });
-    expect(run("browserUsed", state, { ms: 5, taskId: "a" }).changed).to.equal(false);
-    for (let i = 1; i < USAGE_TASKS_REMEMBERED_MAX; i++) {
-      state = run("browserUsed", state, { ms: 1, taskId: `b${i}` }).state;
-    }
-    expect(run("browserUsed", state, { ms: 5, taskId: "a" }).changed).to.equal(false);
-    expect(state.countedTasks).to.have.length(USAGE_TASKS_REMEMBERED_MAX);
-    state = run("browserUsed", state, { ms: 1, taskId: "c" }).state;
-    expect(state.countedTasks).to.have.length(USAGE_TASKS_REMEMBERED_MAX);
-  });
-
-  it("browserUsed() of an unknown account stores nothing", () => {
-    const { changed } = run("browserUsed", accountActor.initial, { ms: 5, taskId: "a" });
-    expect(changed).to.equal(false);
-  });
-
-  it("browserUsed() keeps the shown days, oldest first, whatever the order of reports", () => {
-    let state = opened;
-    for (let day = 0; day <= USAGE_DAYS_MAX; day++) {
-      state = run("browserUsed", state, { ms: day, taskId: `d${day}` }, NOON + day * DAY_MS).state;
-    }
-    // A host whose clock is a day behind.
-    const late = NOON + (USAGE_DAYS_MAX - 1) * DAY_MS;
-    state = run("browserUsed", state, { ms: 100, taskId: "late" }, late).state;
-    expect(state.usage).to.have.length(USAGE_DAYS_MAX);
-    expect(state.usage[0]).to.deep.equal({ date: "2026-11-21", ms: 1, tasks: 1 });
-    const dates = state.usage.map(({ date }) => date);
-    expect(dates).to.deep.equal(dates.toSorted());
-    expect(state.usage.at(-2)).to.include({ ms: USAGE_DAYS_MAX - 1 + 100, tasks: 2 });
-  });
-
-  it("getUsage() shows today even without usage", () => {
-    const { state } = run("browserUsed", opened, { ms: 5, taskId: "a" });
-    const { reply } = run("getUsage", state, {}, NOON + DAY_MS);
-    expect(reply.today).to.deep.equal({ date: "2026-11-21", ms: 0, tasks: 0 });
-    expect(reply.days).to.deep.equal([{ date: "2026-11-20", ms: 5, tasks: 1 }]);
-    expect(reply.resetsAt).to.equal(Date.UTC(2026, 10, 22));
-  });
-
   it("state of the first release loads", () => {
     const bytes = `{"createdAt":1,"name":"One","members":[{"userId":"${"1".repeat(32)}",
       "email":"one@example.com","role":"Super Administrator"}],"tokens":[{"id":"${"2".repeat(32)}",
       "name":"t","permissions":["account.read"],"lastFour":"abcd","createdAt":1}],
       "usage":[{"date":"2026-11-20","ms":5,"tasks":1}],"countedTasks":["a"]}`;
-    expect(AccountState.parse(JSON.parse(bytes)).tokens[0]?.name).to.equal("t");
+    const state = AccountState.parse(JSON.parse(bytes));
+    expect(state.tokens[0]?.name).to.equal("t");
+    // The browser time is no part of an account any more.
+    expect(state).to.have.all.keys("createdAt", "name", "members", "invitations", "tokens");
   });
 });
 

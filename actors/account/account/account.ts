@@ -1,4 +1,4 @@
-/** Stores an account: its members, its API tokens, and its used browser time. */
+/** Stores an account: its members and its API tokens. */
 import { account, type TokenEntry } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
@@ -15,22 +15,15 @@ import {
   setRoles,
   validInvitations,
 } from "./members.ts";
-import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
-
-/**
- * Limits the task ids that an account remembers to recognise a repeated report. A report is redelivered within
- * seconds.
- */
-export const USAGE_TASKS_REMEMBERED_MAX = 128;
 
 /**
  * Stored at: account id, 32 hex
  *
  * State: `{ createdAt, name, members: [{ userId, email, roles }], invitations: [{ id, email, roles, invitedAt,
  * expiresAt, secretHash }], tokens: [{ id, name, permissions, lastFour, createdAt, notBeforeAt?, expiresAt?,
- * grantId?, isDisabled?, userId?, lastUsedAt?, changes? }], usage: [{ date, ms, tasks }], countedTasks: [task id] }`;
- * `createdAt` 0 is not opened; members of the first release have a `role` in place of `roles`; invitations that expired go with the next
- * that is made; usage of the last 32 days; the last 128 tasks that were counted
+ * grantId?, isDisabled?, userId?, lastUsedAt?, changes? }] }`; `createdAt` 0 is not opened; members of the first release have a
+ * `role` in place of `roles`; invitations that expired go with the next that is made; earlier versions also stored
+ * `usage` and `countedTasks`, which are ignored
  */
 export const accountActor = defineActor(account, {
   state: AccountState,
@@ -40,8 +33,6 @@ export const accountActor = defineActor(account, {
     members: [],
     invitations: [],
     tokens: [],
-    usage: [],
-    countedTasks: [],
   },
 
   handlers: {
@@ -150,34 +141,6 @@ export const accountActor = defineActor(account, {
       tokenOf(state, id);
       const tokens = state.tokens.filter((token) => token.id !== id);
       return { state: { ...state, tokens }, reply: {} };
-    },
-
-    admitRendering(state, { limitMs, untoldMs = 0 }, { now }) {
-      checkOpen(state);
-      const ms = usageOf(state.usage, dateOf(now)).ms + untoldMs;
-      if (limitMs > 0 && ms >= limitMs) {
-        throw new ActorError(
-          "browser_time_exceeded",
-          `Cannot render: ${ms / 1_000} of ${limitMs / 1_000} seconds of browser time are used today (UTC)`,
-          { retryAfterS: Math.ceil((nextDayAt(now) - now) / 1_000) },
-        );
-      }
-      return { state, reply: { usedMs: ms } };
-    },
-
-    browserUsed(state, { ms, taskId, isPart = false }, { now }) {
-      // Ignore a repeated report. If a worker dies after its report, another worker runs the task again and reports
-      // again.
-      if (state.createdAt === 0 || state.countedTasks.includes(taskId)) return { state };
-      const countedTasks = [...state.countedTasks, taskId].slice(-USAGE_TASKS_REMEMBERED_MAX);
-      const usage = addUsage(state.usage, dateOf(now), { ms, tasks: isPart ? 0 : 1 });
-      return { state: { ...state, usage, countedTasks } };
-    },
-
-    getUsage(state, _input, { now }) {
-      checkOpen(state);
-      const today = usageOf(state.usage, dateOf(now));
-      return { state, reply: { today, resetsAt: nextDayAt(now), days: state.usage } };
     },
   },
 });

@@ -65,12 +65,16 @@ export interface TaskContext {
   call: ActorClient["call"];
 }
 
+/** The messages of a finished task. If this is a function, it is called after the bytes are sent. */
+export type Envelopes = readonly Envelope[] | (() => readonly Envelope[]);
+
 /**
- * The result of a finished task: messages to send, and for a waiting caller a reply with bytes after it. If `send` is
- * a function, it is called after the bytes are sent.
+ * The result of a finished task: messages to send, and for a waiting caller a reply with bytes after it. `tell` is for
+ * messages that may arrive twice or out of order: they are sent as by `TaskContext.tell`, which is cheaper.
  */
 export type Outcome<M extends TaskSchema> = {
-  send?: readonly Envelope[] | (() => readonly Envelope[]);
+  send?: Envelopes;
+  tell?: Envelopes;
 } & (M extends { reply: infer P extends z.ZodType }
   ? { reply: DeepReadonly<z.input<P>>; chunks?: AsyncIterable<Uint8Array> }
   : { reply?: never; chunks?: never });
@@ -104,6 +108,9 @@ export interface WorkerDefinition<M extends TaskMessages> {
 
 // biome-ignore lint/suspicious/noExplicitAny: the one place where workers of different kinds meet.
 export type AnyWorkerDefinition = WorkerDefinition<any>;
+
+export const envelopesOf = (envelopes: Envelopes = []): readonly Envelope[] =>
+  typeof envelopes === "function" ? envelopes() : envelopes;
 
 /**
  * Binds a task contract to its handlers. A task whose handler throws ActorError is not retried. After any other error

@@ -1,8 +1,10 @@
 import { expect } from "chai";
+import { envelope } from "../../../schemas/contract.ts";
 import { LANE_TASKS_MAX, TASK_TRIES_MAX } from "../../../schemas/limits.ts";
 import { STREAMS, turnSubject } from "../../../schemas/subjects.ts";
 import { readQueues } from "../../../scripts/queues/queues.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
+import { probe } from "../../../scripts/testing/probe.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { shared, sharedWorker } from "../../../scripts/testing/shared-lane.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -101,6 +103,19 @@ describe("TurnPuller", function () {
     leaving = new AbortController();
     sayMany("a", "wait", 6);
     await until("as many run as a key may have", () => running.length === 5);
+  });
+
+  it("begins a task of the key beside one that only reports to an actor out of reach", async () => {
+    // No host runs here. The reports take TELL_MS_MAX each, a minute together.
+    const reports = Array.from({ length: 30 }, (_, report) =>
+      envelope(probe, "a", "note", { text: String(report) }),
+    );
+    const limits = { places: 2, computing: 1, perKey: 2, reserved: 0 };
+    worker = await world.worker([sharedWorker(limits, order, reports)]);
+    await say("a", "reports");
+    sayMany("a", "hang", 1);
+    await until("the next task runs", () => running.length === 1);
+    expect(await world.count(STREAMS.mail)).to.be.below(reports.length);
   });
 
   it("says how long a task was queued", async () => {

@@ -405,6 +405,35 @@ describe("WorkerHost", function () {
     for (const one of [mail, dead]) one.unsubscribe();
   });
 
+  it("reports a finished task's messages to tell by call, and each by mail if the call fails", async () => {
+    const address = addressOf(probe.kind, "told-last");
+    const mail = world.bus.connection.subscribe(mailIn(0).to(shardOf(address), address));
+    const note = (input: object) => envelope(probe, "told-last", "note", input as { text: string });
+    const tells = [note({ text: "a" }), note({ wrong: 1 }), note({ wrong: 2 })];
+    await work({ tells: () => tells });
+    await drawl("x");
+    expect(await logged("told-last", 1)).to.deep.equal(["a"]);
+    await until("both that failed are mail", () => mail.getReceived() >= 2);
+    expect(mail.getReceived()).to.equal(2);
+    mail.unsubscribe();
+  });
+
+  it("sends what it still has to tell as mail when it stops, and its task is done", async () => {
+    // No host runs in this world. The calls would take TELL_MS_MAX each.
+    await using lonely = await startWorld({ definitions: [probeActor], tasks: [echo] });
+    const tells = ["a", "b", "c", "d", "e"].map((text) =>
+      envelope(probe, "away", "note", { text }),
+    );
+    const telling = await lonely.worker([echoWorker({ tells: () => tells })]);
+    const options = { deadlineMs: 60_000, signal: never };
+    const { chunks } = await lonely.client.run(echo, "key", "drawl", { text: "x" }, options);
+    for await (const _ of chunks); // The task has answered then, and only reports.
+    await telling.stop(0);
+    expect(await lonely.count(STREAMS.mail)).to.equal(tells.length);
+    await until("the task is done", async () => (await lonely.count(STREAMS.tasks)) === 0);
+    await work();
+  });
+
   it("reports by call alone, and rejects if the call fails", async () => {
     const address = addressOf(probe.kind, "called");
     const mail = world.bus.connection.subscribe(mailIn(0).to(shardOf(address), address));

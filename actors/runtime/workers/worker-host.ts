@@ -21,7 +21,7 @@ import { inSpan } from "../lib/trace.ts";
 import { buryTask } from "../mail/dead-letters.ts";
 import type { ServiceCounts } from "../observe/service-counts.ts";
 import type { Task } from "../tasks/task.ts";
-import type { AnyWorkerDefinition, TaskContext } from "./define-worker.ts";
+import { type AnyWorkerDefinition, envelopesOf, type TaskContext } from "./define-worker.ts";
 import { handBack, handBackAfterLoss, hasLostBus, readTask, triesOf } from "./hand-back.ts";
 import type { PulledMessage } from "./pulled-message.ts";
 import { CallerGone, TaskCaller } from "./task-caller.ts";
@@ -275,12 +275,7 @@ export class WorkerHost {
       },
       tell: async (envelope) => {
         signal.throwIfAborted();
-        const isTold = await this.#callWith(envelope, { deadlineMs: TELL_MS_MAX, signal }).then(
-          () => true,
-          () => false, // The actor may not have received the message.
-        );
-        if (!isTold) await sends.send([envelope], undefined);
-        return isTold;
+        return await this.#tell(envelope, run);
       },
       tellByCall: async (envelope) => {
         signal.throwIfAborted();
@@ -302,10 +297,23 @@ export class WorkerHost {
       if (unheard !== undefined) this.#running.get(run)?.abort(unheard);
     }
     // The work is done, whether or not its caller received the result.
-    const { send = [] } = outcome;
-    await sends.publish(typeof send === "function" ? send() : send, "sent");
+    await sends.publish(envelopesOf(outcome.send), "sent");
+    const tells = envelopesOf(outcome.tell);
+    // A task that waits for an actor, TELL_MS_MAX at most for each message, must not hold back another page.
+    if (tells.length > 0) run.setAnswering();
+    for (const message of tells) await this.#tell(message, run);
     const left = signal.aborted ? signal.reason : unheard;
     if (unheard !== undefined && !(left instanceof CallerGone)) throw unheard;
+  }
+
+  /** Calls an actor with a message. If the actor may not have received it, sends it as mail and returns false. */
+  async #tell(message: Envelope, { signal, sends }: Run): Promise<boolean> {
+    const isTold = await this.#callWith(message, { deadlineMs: TELL_MS_MAX, signal }).then(
+      () => true,
+      () => false,
+    );
+    if (!isTold) await sends.send([message], undefined);
+    return isTold;
   }
 
   async #callWith({ kind, key, message, input }: Envelope, options: CallOptions): Promise<void> {

@@ -1,14 +1,13 @@
 import { expect } from "chai";
 import { pino } from "pino";
-import { accountActor } from "../../../actors/account/account/account.ts";
 import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
 import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
+import { browserTimeActor } from "../../../actors/rendering/browser-time/browser-time.ts";
 import { devtoolsSessionsActor } from "../../../actors/rendering/devtools-sessions/devtools-sessions.ts";
 import { DevtoolsWorker } from "../../../actors/rendering/workers/devtools/devtools-worker.ts";
 import { ask } from "../../../actors/runtime/bus/ask.ts";
 import { Bus } from "../../../actors/runtime/bus/bus.ts";
 import { systemClock as clock } from "../../../actors/runtime/lib/clock.ts";
-import { account } from "../../../schemas/account/account.ts";
 import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
 import { startNats, type TestNatsServer } from "../../../scripts/testing/nats-server.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
@@ -37,12 +36,7 @@ describe("DevtoolsSessions", function () {
 
   /** Starts one worker for each number of places. */
   async function start(...places: number[]): Promise<void> {
-    const actors = memoryActors({ actors: [accountActor, devtoolsSessionsActor] });
-    for (const id of [ONE, TWO, THREE]) {
-      const roles = ["Super Administrator" as const];
-      const owner = { userId: id, email: `${id}@example.com`, roles };
-      await actors.call(account, id, "open", { name: "One", owner });
-    }
+    const actors = memoryActors({ actors: [browserTimeActor, devtoolsSessionsActor] });
     workers = places.map(
       (sessionsMax) =>
         new DevtoolsWorker({

@@ -5,10 +5,10 @@
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { account } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
+import { browserTime } from "../../../schemas/rendering/browser-time.ts";
 import {
   CLOSE_REASONS,
   type DevtoolsSession,
@@ -69,7 +69,7 @@ export class DevtoolsSessions {
     { keepAliveMs, allowedDomains }: Pick<OpenSession, "keepAliveMs" | "allowedDomains">,
   ): Promise<SessionOf> {
     const { actors, browserMsPerDay: limitMs } = this.#parts;
-    await actors.call(account, accountId, "admitRendering", { limitMs });
+    await actors.call(browserTime, accountId, "admit", { limitMs });
     const id = randomBytes(16).toString("hex");
     await actors.call(devtoolsSessions, accountId, "open", { id, keepAliveMs });
     const of: OpenSession = {

@@ -16,6 +16,7 @@ import { newSecretKey, SecretBox } from "../../../actors/apps/lib/app-secrets/se
 import { outgoingPlacesActor } from "../../../actors/apps/outgoing-places/outgoing-places.ts";
 import { outgoingWebhookActor } from "../../../actors/apps/outgoing-webhook/outgoing-webhook.ts";
 import { webhookPostWorker } from "../../../actors/apps/workers/webhook-post/webhook-post.ts";
+import { browserTimeActor } from "../../../actors/rendering/browser-time/browser-time.ts";
 import type { BrowserPool } from "../../../actors/rendering/lib/browser/browser-pool.ts";
 import { RequestKeys } from "../../../actors/rendering/lib/request-keys/request-keys.ts";
 import { answerRequestKeys } from "../../../actors/rendering/render-jobs/answer-request-keys.ts";
@@ -42,7 +43,7 @@ const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const WAIT_MS_MAX = 120_000;
 const until: typeof untilWithin = (what, look) => untilWithin(what, look, WAIT_MS_MAX);
 const ACTORS = [
-  ...[accountActor, apiTokenActor, endpointBreakerActor, installationActor],
+  ...[accountActor, apiTokenActor, browserTimeActor, endpointBreakerActor, installationActor],
   ...[outgoingPlacesActor, outgoingWebhookActor, renderJobsActor, requestLimitActor, userActor],
 ];
 

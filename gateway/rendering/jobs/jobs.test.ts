@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { account } from "../../../schemas/account/account.ts";
+import { browserTime } from "../../../schemas/rendering/browser-time.ts";
 import {
   JOB_WEBHOOK_SECRET_CHARS_MAX,
   JOB_WEBHOOK_URL_CHARS_MAX,
@@ -236,7 +236,7 @@ describe("routes of rendering jobs", () => {
   it("an account without browser time starts no job", async () => {
     const poor = await testGateway({ config: { browserSecondsPerDay: 1 } });
     const used = { ms: 1_000, taskId: "t" };
-    await poor.actors.send(account, poor.accountId, "browserUsed", used);
+    await poor.actors.send(browserTime, poor.accountId, "used", used);
     await poor.actors.settled();
     const path = `/v4/accounts/${poor.accountId}/browser-rendering/pdf`;
     const refused = await poor.ask(path, { method: "POST", json: { html: "x" }, headers: ASYNC });

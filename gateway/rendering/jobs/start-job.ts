@@ -3,9 +3,9 @@ import { randomBytes } from "node:crypto";
 import type { Response } from "express";
 import type { SecretBox } from "../../../actors/apps/lib/app-secrets/secret-box.ts";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { account } from "../../../schemas/account/account.ts";
 import { NO_APP, OUTGOING_SECRET } from "../../../schemas/apps/outgoing-webhook.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { browserTime } from "../../../schemas/rendering/browser-time.ts";
 import type { JobWebhook } from "../../../schemas/rendering/http/job-webhook.ts";
 import type { RenderCall } from "../../../schemas/rendering/http/render-calls.ts";
 import { wireJob } from "../../../schemas/rendering/http/render-jobs.ts";
@@ -83,7 +83,7 @@ async function startJob(
 ): Promise<RenderJob> {
   const { call, parameters, webhook } = request;
   const limit = { limitMs: browserMsPerDay };
-  await actors.call(account, accountId, "admitRendering", limit, { signal });
+  await actors.call(browserTime, accountId, "admit", limit, { signal });
   const content = Buffer.from(JSON.stringify(parameters));
   const bytesMax = Math.floor((await objects.capacity()) * RENDER_JOBS_ACCOUNT_SHARE);
   const room = { requestBytes: content.length, bytesMax };

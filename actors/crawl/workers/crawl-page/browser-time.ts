@@ -1,7 +1,7 @@
 /** The browser time of a worker's turns: reports used time to the account, and checks for more. */
-import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import type { Turn } from "../../../../schemas/crawl/crawl-page.ts";
+import { browserTime } from "../../../../schemas/rendering/browser-time.ts";
 import type { ActorClient } from "../../../runtime/calls/actor-client.ts";
 
 /**
@@ -76,6 +76,6 @@ export class BrowserTime {
     const ms = this.#untoldMs;
     const { unreported, turn } = this.#parts;
     unreported.delete(turn.account);
-    return envelope(account, turn.account, "browserUsed", { ms, ...report });
+    return envelope(browserTime, turn.account, "used", { ms, ...report });
   }
 }

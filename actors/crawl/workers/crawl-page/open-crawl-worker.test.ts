@@ -13,9 +13,9 @@ import { type BusActors, busActors } from "../../../../scripts/testing/bus-actor
 import { type LoopbackServer, listen } from "../../../../scripts/testing/loopback-server.ts";
 import { openPool } from "../../../../scripts/testing/printer.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { accountActor } from "../../../account/account/account.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
+import { browserTimeActor } from "../../../rendering/browser-time/browser-time.ts";
 import type { Bus } from "../../../runtime/bus/bus.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
 import { BlobStore } from "../../../runtime/store/blob-store.ts";
@@ -74,7 +74,7 @@ describe("the crawl worker of a process", function () {
       return [worker.definition];
     };
     bus = await busActors({
-      actors: [accountActor, crawlJobActor, crawlListActor, siteActor],
+      actors: [browserTimeActor, crawlJobActor, crawlListActor, siteActor],
       workers: open,
     });
   });

@@ -1,9 +1,9 @@
 /** Creates the crawl worker of a process with the resources that its lanes share. */
 import { availableParallelism } from "node:os";
 import type { Logger } from "pino";
-import { account } from "../../../../schemas/account/account.ts";
 import { MARKDOWN_QUEUE_MAX } from "../../../../schemas/crawl/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { browserTime } from "../../../../schemas/rendering/browser-time.ts";
 import { EgressAgents } from "../../../egress/egress-fetch.ts";
 import { type EgressGuard, guardFor } from "../../../egress/egress-guard.ts";
 import { JsonChecker } from "../../../rendering/lib/ai/json-checker.ts";
@@ -143,7 +143,7 @@ export function openCrawlWorker(parts: CrawlWorkerParts) {
   };
   const outOfTime: OutOfTime = async (id, untoldMs, call) => {
     try {
-      await call(account, id, "admitRendering", { limitMs: browserMsPerDay, untoldMs });
+      await call(browserTime, id, "admit", { limitMs: browserMsPerDay, untoldMs });
       return undefined;
     } catch (error) {
       if (error instanceof ActorError && error.code === "browser_time_exceeded") {

@@ -173,10 +173,10 @@ describe("walkTurn", () => {
         return loadedPage;
       },
     });
-    expect(messages).to.deep.equal(["turnReported", "turnFinished", "browserUsed"]);
+    expect(messages).to.deep.equal(["turnReported", "turnFinished", "used"]);
     // The browser has repeated the request by itself, so the site gets a second report.
     expect(calls).to.deep.equal(["begin", "requestStarted", "requestStarted again"]);
-    expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
+    expect(inputs("used")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
 
   it("makes no request at a second attempt, and returns the pages that the first did not report", async () => {
@@ -302,7 +302,7 @@ describe("walkTurn", () => {
       expect(loads).to.have.length(started);
       expect(inputs("turnReported").flatMap(({ outcomes }) => outcomes)).to.have.length(started);
       // Unreported pages go back to the job.
-      expect(messages.at(-1)).to.equal(started < PAIR.length ? "turnEnded" : "browserUsed");
+      expect(messages.at(-1)).to.equal(started < PAIR.length ? "turnEnded" : "used");
     }
   });
 
@@ -556,7 +556,7 @@ describe("walkTurn", () => {
     });
     expect(messages.slice(0, 2)).to.deep.equal(["turnReported", "turnFinished"]);
     expect(messages.at(-1)).to.equal("turnEnded");
-    expect(inputs("browserUsed")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
+    expect(inputs("used")).to.deep.equal([{ ms: 7, taskId: id("3") }]);
   });
 
   it("accounts browser time for loaded pages, even if an internal fault keeps them from the job", async () => {
@@ -565,10 +565,10 @@ describe("walkTurn", () => {
       putAll: () => Promise.reject(new ActorError("unavailable", "away")),
     });
     expect(away.messages.at(-1)).to.equal("turnEnded");
-    expect(away.inputs("browserUsed")).to.deep.equal(used);
+    expect(away.inputs("used")).to.deep.equal(used);
     const bug = await walked({ putAll: () => Promise.reject(new TypeError("bug")) });
     expect(bug.error).to.be.instanceOf(TypeError);
-    expect(bug.inputs("browserUsed")).to.deep.equal(used);
+    expect(bug.inputs("used")).to.deep.equal(used);
     expect(bug.messages).not.to.include("turnEnded");
   });
 
@@ -578,7 +578,7 @@ describe("walkTurn", () => {
         ...{ kind: "unmodified", status: 304, lastModifiedAt: undefined, browserMs: 700 },
       }),
     });
-    expect(inputs("browserUsed")).to.deep.equal([{ ms: 700, taskId: id("3") }]);
+    expect(inputs("used")).to.deep.equal([{ ms: 700, taskId: id("3") }]);
     expect(inputs("turnReported")[0].outcomes[0]).to.include({ kind: "skipped", browserMs: 700 });
   });
 
@@ -609,7 +609,7 @@ describe("walkTurn", () => {
     expect(outcomes.map(({ kind }) => kind).sort()).to.deep.equal([
       ...["fetched", "fetched", "fetched", "out_of_time"],
     ]);
-    expect(inputs("browserUsed")).to.deep.equal([
+    expect(inputs("used")).to.deep.equal([
       { ms: 2 * page, taskId: `${id("3")}.1`, isPart: true },
       { ms: page, taskId: id("3") },
     ]);
@@ -618,7 +618,7 @@ describe("walkTurn", () => {
   it("reports browser time at BROWSER_TIME_REPORT_MS, and less at the turn's end", async () => {
     const used = async (browserMs: number) => {
       const { inputs } = await walked({ load: async () => ({ ...loadedPage, browserMs }) });
-      return inputs("browserUsed");
+      return inputs("used");
     };
     const below = BROWSER_TIME_REPORT_MS - 1;
     expect(await used(below)).to.deep.equal([{ ms: below, taskId: id("3") }]);
@@ -643,7 +643,7 @@ describe("walkTurn", () => {
       },
     });
     expect(asked).to.deep.equal([100, 100, 107]);
-    expect(inputs("browserUsed")).to.deep.equal([{ ms: 114, taskId: id("3") }]);
+    expect(inputs("used")).to.deep.equal([{ ms: 114, taskId: id("3") }]);
     expect([...unreported]).to.deep.equal([[other, 5]]);
   });
 
@@ -653,7 +653,7 @@ describe("walkTurn", () => {
       unreported,
       load: async () => ({ ...loadedPage, browserMs: 0 }),
     });
-    expect(inputs("browserUsed")).to.deep.equal([]);
+    expect(inputs("used")).to.deep.equal([]);
     expect(unreported.get(id("1"))).to.equal(100);
   });
 

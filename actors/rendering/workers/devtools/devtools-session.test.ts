@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { pino } from "pino";
-import { account } from "../../../../schemas/account/account.ts";
+import { browserTime } from "../../../../schemas/rendering/browser-time.ts";
 import {
   DEVTOOLS_CLIENTS_MAX,
   DEVTOOLS_VIEWERS_MAX,
@@ -15,12 +15,12 @@ import { type MemoryActors, memoryActors } from "../../../../scripts/testing/mem
 import { startNats, type TestNatsServer } from "../../../../scripts/testing/nats-server.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { findChromium } from "../../../../scripts/tools.ts";
-import { accountActor } from "../../../account/account/account.ts";
 import { createAddressPolicy } from "../../../egress/address-policy.ts";
 import { createEgressGuard } from "../../../egress/egress-guard.ts";
 import { ask } from "../../../runtime/bus/ask.ts";
 import { Bus } from "../../../runtime/bus/bus.ts";
 import { systemClock as clock } from "../../../runtime/lib/clock.ts";
+import { browserTimeActor } from "../../browser-time/browser-time.ts";
 import { devtoolsSessionsActor } from "../../devtools-sessions/devtools-sessions.ts";
 import { FrameLink } from "../../lib/frame-link/frame-link.ts";
 import { DevtoolsWorker, sessionsOf } from "./devtools-worker.ts";
@@ -50,12 +50,7 @@ describe("DevTools session in its worker", function () {
     limits: Partial<SessionLimits> = {},
     { sessionsMax = 2, browserMsPerDay = 0 } = {},
   ): Promise<void> {
-    actors = memoryActors({ actors: [accountActor, devtoolsSessionsActor] });
-    const owner = { userId: ID, email: "a@example.com", roles: ["Administrator" as const] };
-    await actors.call(account, ACCOUNT, "open", {
-      name: "One",
-      owner: { ...owner, roles: ["Super Administrator"] },
-    });
+    actors = memoryActors({ actors: [browserTimeActor, devtoolsSessionsActor] });
     worker = new DevtoolsWorker({
       ...{ bus, clock, actors, sessionsMax, browserMsPerDay },
       logger: pino({ level: "fatal" }),
@@ -90,7 +85,7 @@ describe("DevTools session in its worker", function () {
     await until("its browser is gone", () => worker.count === 0);
     expect(() => process.kill(pid ?? 0, 0)).to.throw("ESRCH");
     await actors.settled();
-    const { today } = await actors.call(account, ACCOUNT, "getUsage", {});
+    const { today } = await actors.call(browserTime, ACCOUNT, "getUsage", {});
     expect(today.ms).to.be.at.least(3_900);
     expect(today.tasks).to.equal(1);
   });

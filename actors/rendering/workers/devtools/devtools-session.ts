@@ -4,8 +4,8 @@
  */
 import type { Logger } from "pino";
 import type { z } from "zod";
-import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { browserTime } from "../../../../schemas/rendering/browser-time.ts";
 import {
   DEVTOOLS_BYTES_MAX,
   DEVTOOLS_CLIENTS_MAX,
@@ -331,7 +331,7 @@ export class DevtoolsSession {
         const { hasEnded } = await actors.call(devtoolsSessions, accountId, "renew", { id });
         if (hasEnded) return await this.end("WorkerLost");
         this.#renewedAt = clock.monotonic();
-        if (limitMs > 0) await actors.call(account, accountId, "admitRendering", { limitMs });
+        if (limitMs > 0) await actors.call(browserTime, accountId, "admit", { limitMs });
       } catch (error) {
         const isUsedUp = error instanceof ActorError && error.code === "browser_time_exceeded";
         if (isUsedUp) return await this.end("BrowserTimeExceeded");
@@ -348,7 +348,7 @@ export class DevtoolsSession {
     if (ms <= 0) return;
     const isPart = this.#over.signal.aborted ? {} : ({ isPart: true } as const);
     const taskId = `${this.#of.id}-${this.#reports}`;
-    await actors.send(account, this.#of.account, "browserUsed", { ms, taskId, ...isPart });
+    await actors.send(browserTime, this.#of.account, "used", { ms, taskId, ...isPart });
     this.#reportedAt = now;
     this.#reports += 1;
   }

@@ -1,6 +1,6 @@
 /** Enforces the daily browser time of an account, when its pages start and while they run. */
-import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
+import { browserTime } from "../../../../schemas/rendering/browser-time.ts";
 import { BROWSER_TIME_CHECK_MS } from "../../../../schemas/rendering/limits.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
@@ -87,6 +87,6 @@ export class AccountTime {
     const held = this.#held.get(accountId) ?? [];
     const msOf = ({ since, until = now }: HeldTime) => Math.round(until - since);
     const untoldMs = [...held].reduce((sum, page) => sum + msOf(page), 0);
-    await call(account, accountId, "admitRendering", { limitMs: this.#limitMs, untoldMs });
+    await call(browserTime, accountId, "admit", { limitMs: this.#limitMs, untoldMs });
   }
 }

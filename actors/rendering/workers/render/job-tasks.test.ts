@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { expect } from "chai";
-import { account } from "../../../../schemas/account/account.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_RUN_MS_MAX, TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import { browserTime } from "../../../../schemas/rendering/browser-time.ts";
 import { RENDER_JOB_RESERVED_BYTES } from "../../../../schemas/rendering/limits.ts";
 import {
   type JobResult,
@@ -168,7 +168,7 @@ describe("JobTasks", () => {
     const used = { ms: 99, taskId: "task" };
     const error = { code: late.code, message: late.message, details: { browserMs: 99 } };
     expect(send.map(({ kind, message, input }) => [kind, message, input])).to.deep.equal([
-      [account.kind, "browserUsed", used],
+      [browserTime.kind, "used", used],
       [renderJobs.kind, "ended", { id: ID, task: "task", error }],
     ]);
     // If the task itself is aborted, the error is thrown, and the host ends the task as usual.

@@ -23,7 +23,11 @@ import {
 import { decryptRequest } from "../../../../schemas/rendering/request-key.ts";
 import { type Clock, OVER } from "../../../runtime/lib/clock.ts";
 import type { ObjectStore } from "../../../runtime/store/object-store.ts";
-import type { TaskContext } from "../../../runtime/workers/define-worker.ts";
+import {
+  type Envelopes,
+  envelopesOf,
+  type TaskContext,
+} from "../../../runtime/workers/define-worker.ts";
 import { tryAgain } from "../../../runtime/workers/task-faults.ts";
 import {
   NoRequestKey,
@@ -42,7 +46,7 @@ export const JOB_STORING_MS = 30_000;
 interface Answered {
   reply: { browserMs: number; bytes: number | null; status?: number | undefined };
   chunks?: AsyncIterable<Uint8Array>;
-  send?: readonly Envelope[] | (() => readonly Envelope[]);
+  tell?: Envelopes;
 }
 
 /** The handlers of all calls. Each takes its own type of parameters. */
@@ -87,9 +91,9 @@ export class JobTasks {
       const answered = await this.#parts.handlers[call](input as never, { ...task, signal });
       const form = answerFormOf(call, parameters);
       const result = await this.#store(job, task, { form, call, answered });
-      const { send = [] } = answered;
       const ended = envelope(renderJobs, job.account, "ended", { ...ofTask, result });
-      return { send: [...(typeof send === "function" ? send() : send), ended] };
+      // All messages of a job are mail, so the account gets its report before the job ends.
+      return { send: [...envelopesOf(answered.tell), ended] };
     } catch (error) {
       // A page that takes too long is no fault of the platform. The job is reported as failed, because rejecting with
       // this code would leave a dead letter.

@@ -6,9 +6,9 @@ import { startWorld, type World } from "../../../../scripts/testing/actor-world.
 import { openPool, renderParts } from "../../../../scripts/testing/printer.ts";
 import { until } from "../../../../scripts/testing/until.ts";
 import { WebSite } from "../../../../scripts/testing/web-site.ts";
-import { accountActor } from "../../../account/account/account.ts";
 import { systemClock } from "../../../runtime/lib/clock.ts";
 import { TtlStore } from "../../../runtime/store/ttl-store.ts";
+import { browserTimeActor } from "../../browser-time/browser-time.ts";
 import { renderWorker } from "./render.ts";
 import { KeptAnswer, RenderCache } from "./render-cache.ts";
 
@@ -20,7 +20,7 @@ describe("RenderCache", function () {
   let now: number;
   let cache: RenderCache;
   beforeEach(async () => {
-    world = await startWorld({ definitions: [accountActor], tasks: [render] });
+    world = await startWorld({ definitions: [browserTimeActor], tasks: [render] });
     now = systemClock.now();
     const store = new TtlStore(world.bus, "render", KeptAnswer);
     cache = new RenderCache({ store, clock: { now: () => now } });

@@ -3,10 +3,10 @@
  * account.
  */
 import { Readable } from "node:stream";
-import { account } from "../../../../schemas/account/account.ts";
 import { type Envelope, envelope } from "../../../../schemas/contract.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { TASK_TRIES_MAX } from "../../../../schemas/limits.ts";
+import { browserTime } from "../../../../schemas/rendering/browser-time.ts";
 import type { PageReport } from "../../../../schemas/rendering/http/page-report.ts";
 import type { PdfRequest } from "../../../../schemas/rendering/http/pdf.ts";
 import type { ScreenshotRequest } from "../../../../schemas/rendering/http/screenshot.ts";
@@ -79,7 +79,7 @@ export class RenderTasks {
       return {
         reply,
         chunks: place.keep(printed.chunks, about),
-        send: () => browserUsed(input.account, task.id, printed.browserMs()),
+        tell: () => browserUsed(input.account, task.id, printed.browserMs()),
       };
     });
   }
@@ -103,7 +103,7 @@ export class RenderTasks {
     return {
       reply: { browserMs, bytes: bytes.length, ...about() },
       chunks: place.keep(Readable.from([bytes]), about),
-      send: () => browserUsed(input.account, task.id, browserMs),
+      tell: () => browserUsed(input.account, task.id, browserMs),
     };
   }
 
@@ -147,7 +147,7 @@ export class RenderTasks {
       return {
         reply: { browserMs, bytes: bytes.length, ...statusOf(status) },
         chunks: place.keep(Readable.from([bytes]), () => ({ status })),
-        send: browserUsed(input.account, task.id, browserMs),
+        tell: browserUsed(input.account, task.id, browserMs),
       };
     });
   }
@@ -197,7 +197,7 @@ function tooLargeToReport(): ActorError {
 }
 
 function browserUsed(accountId: string, taskId: string, ms: number): Envelope[] {
-  return ms === 0 ? [] : [envelope(account, accountId, "browserUsed", { ms, taskId })];
+  return ms === 0 ? [] : [envelope(browserTime, accountId, "used", { ms, taskId })];
 }
 
 const statusOf = (status: number | undefined) => (status === undefined ? {} : { status });

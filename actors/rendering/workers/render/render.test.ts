@@ -71,13 +71,13 @@ describe("renderWorker", function () {
     const { handlers } = renderWorker(renderParts(pool), LIMITS);
     const parameters = ScreenshotRequest.parse({ html: "x" });
     const task = taskContext({ signal: new AbortController().signal, attempt: 1 });
-    const { reply, send } = await handlers.screenshot(
+    const { reply, tell } = await handlers.screenshot(
       { account: "a".repeat(32), parameters },
       task,
     );
     expect(reply.bytes).to.be.above(100);
-    expect(send).to.have.nested.property("[0].message", "browserUsed");
-    expect(send).to.have.nested.property("[0].input.ms", reply.browserMs);
+    expect(tell).to.have.nested.property("[0].message", "used");
+    expect(tell).to.have.nested.property("[0].input.ms", reply.browserMs);
   });
 
   it("pdf() ends a page when the account's time is used up, and begins none then", async () => {
@@ -93,7 +93,7 @@ describe("renderWorker", function () {
     const asked: number[] = [];
     const call = (async (_contract: unknown, _key: string, message: string, given: object) => {
       const { limitMs: told, untoldMs } = given as { limitMs: number; untoldMs: number };
-      expect([message, told]).to.deep.equal(["admitRendering", limitMs]);
+      expect([message, told]).to.deep.equal(["admit", limitMs]);
       asked.push(untoldMs);
       if (usedMs + untoldMs >= limitMs) {
         throw new ActorError("browser_time_exceeded", "Cannot render: the time is used");

@@ -1,6 +1,6 @@
 /** Counts the used browser time of an account for each UTC day. */
-import type { UsageDay } from "../../../schemas/account/account.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
+import type { UsageDay } from "../../../schemas/rendering/browser-time.ts";
 
 /** Limits the days of browser-time usage that an account stores and shows: today and the 31 days before. */
 export const USAGE_DAYS_MAX = 32;
@@ -27,9 +27,11 @@ export function addUsage(
 ): UsageDay[] {
   const before = usageOf(usage, date);
   const others = usage.filter((day) => day.date !== date);
+  // No report may make a state that cannot be read again, whatever time it reports.
+  const sum = Math.min(before.ms + ms, Number.MAX_SAFE_INTEGER);
   // The days are sorted, because the clocks of two hosts differ: around midnight a report for the earlier day may
   // arrive after a report for the later day.
-  return [...others, { date, ms: before.ms + ms, tasks: before.tasks + tasks }]
+  return [...others, { date, ms: sum, tasks: before.tasks + tasks }]
     .sort((one, other) => (one.date < other.date ? -1 : 1))
     .slice(-USAGE_DAYS_MAX);
 }

@@ -1,0 +1,101 @@
+import { expect } from "chai";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
+import { refusal } from "../../../scripts/testing/refusal.ts";
+import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { BrowserTimeState, browserTimeActor, USAGE_TASKS_REMEMBERED_MAX } from "./browser-time.ts";
+import { USAGE_DAYS_MAX } from "./usage.ts";
+
+const NOON = Date.UTC(2026, 10, 20, 12);
+const DAY_MS = 86_400_000;
+const { initial } = browserTimeActor;
+
+describe("browser time", () => {
+  it("admit() admits below the limit and refuses at it until UTC midnight", () => {
+    const below = run("used", initial, { ms: 599_999, taskId: "a" }).state;
+    expect(run("admit", below, { limitMs: 600_000 })).to.deep.include({
+      changed: false,
+      reply: { usedMs: 599_999 },
+    });
+    const at = run("used", below, { ms: 1, taskId: "b" }).state;
+    const refused = refusal(() => run("admit", at, { limitMs: 600_000 }));
+    expect(refused.code).to.equal("browser_time_exceeded");
+    expect(refused.details).to.deep.equal({ retryAfterS: 12 * 3_600 });
+    expect(run("admit", at, { limitMs: 600_000 }, NOON + DAY_MS / 2).reply.usedMs).to.equal(0);
+  });
+
+  it("admit() counts the unreported usage of its caller", () => {
+    const { state } = run("used", initial, { ms: 5, taskId: "a" });
+    const ask = (untoldMs: number) => run("admit", state, { limitMs: 10, untoldMs });
+    expect(ask(4).reply).to.deep.equal({ usedMs: 9 });
+    expect(refusal(() => ask(5)).code).to.equal("browser_time_exceeded");
+  });
+
+  it("used() counts a task that reports its time in parts as one", () => {
+    const part = { ms: 5, taskId: "a.1", isPart: true } as const;
+    const once = run("used", initial, part).state;
+    const { state } = run("used", once, { ms: 3, taskId: "a" });
+    expect(run("getUsage", state, {}).reply.today).to.include({ ms: 8, tasks: 1 });
+    expect(run("used", state, part).changed).to.equal(false);
+  });
+
+  it("admit() treats 0 as no limit", () => {
+    const { state } = run("used", initial, { ms: 10 * DAY_MS, taskId: "a" });
+    expect(run("admit", state, { limitMs: 0 }).reply.usedMs).to.equal(10 * DAY_MS);
+  });
+
+  it("used() counts a task once, however often it is reported", () => {
+    let { state } = run("used", initial, { ms: 5, taskId: "a" });
+    expect(run("used", state, { ms: 5, taskId: "a" }).changed).to.equal(false);
+    for (let i = 1; i < USAGE_TASKS_REMEMBERED_MAX; i++) {
+      state = run("used", state, { ms: 1, taskId: `b${i}` }).state;
+    }
+    expect(run("used", state, { ms: 5, taskId: "a" }).changed).to.equal(false);
+    expect(state.countedTasks).to.have.length(USAGE_TASKS_REMEMBERED_MAX);
+    state = run("used", state, { ms: 1, taskId: "c" }).state;
+    expect(state.countedTasks).to.have.length(USAGE_TASKS_REMEMBERED_MAX);
+  });
+
+  it("used() keeps a day readable, whatever time was reported", () => {
+    const report = { ms: Number.MAX_SAFE_INTEGER, taskId: "a" };
+    const once = run("used", initial, report).state;
+    const { state } = run("used", once, { ...report, taskId: "b" });
+    expect(BrowserTimeState.parse(state).usage[0]?.ms).to.equal(Number.MAX_SAFE_INTEGER);
+  });
+
+  it("admit() and getUsage() store nothing", () => {
+    expect(run("admit", initial, { limitMs: 1 }).changed).to.equal(false);
+    expect(run("getUsage", initial, {}).changed).to.equal(false);
+  });
+
+  it("used() keeps the shown days, oldest first, whatever the order of reports", () => {
+    let state: DeepReadonly<BrowserTimeState> = initial;
+    for (let day = 0; day <= USAGE_DAYS_MAX; day++) {
+      state = run("used", state, { ms: day, taskId: `d${day}` }, NOON + day * DAY_MS).state;
+    }
+    // A host whose clock is a day behind.
+    const late = NOON + (USAGE_DAYS_MAX - 1) * DAY_MS;
+    state = run("used", state, { ms: 100, taskId: "late" }, late).state;
+    expect(state.usage).to.have.length(USAGE_DAYS_MAX);
+    expect(state.usage[0]).to.deep.equal({ date: "2026-11-21", ms: 1, tasks: 1 });
+    const dates = state.usage.map(({ date }) => date);
+    expect(dates).to.deep.equal(dates.toSorted());
+    expect(state.usage.at(-2)).to.include({ ms: USAGE_DAYS_MAX - 1 + 100, tasks: 2 });
+  });
+
+  it("getUsage() shows today even without usage", () => {
+    const { state } = run("used", initial, { ms: 5, taskId: "a" });
+    const { reply } = run("getUsage", state, {}, NOON + DAY_MS);
+    expect(reply.today).to.deep.equal({ date: "2026-11-21", ms: 0, tasks: 0 });
+    expect(reply.days).to.deep.equal([{ date: "2026-11-20", ms: 5, tasks: 1 }]);
+    expect(reply.resetsAt).to.equal(Date.UTC(2026, 10, 22));
+  });
+});
+
+function run<N extends keyof typeof browserTimeActor.contract.messages>(
+  message: N,
+  state: DeepReadonly<BrowserTimeState>,
+  input: Parameters<(typeof browserTimeActor.handlers)[N]>[1],
+  now = NOON,
+) {
+  return runHandler(browserTimeActor, message, state, input, { now });
+}
