@@ -107,12 +107,17 @@ export class Activations {
     return this.#add(shard, definition, key);
   }
 
-  /** Delivers mail or a reminder to its actor. Stores the message as a dead letter if the kind does not exist. */
+  /**
+   * Delivers mail or a reminder to its actor. Stores the message as a dead letter if the kind does not exist, or if the
+   * message has a reply: a role with the right to send mail to a kind must not make its calls.
+   */
   deliver(shard: Shard, { kind, key }: { kind: string; key: string }, delivery: Delivery): void {
     if (shard.status === "gone") return;
     const definition = this.#definitions.get(kind);
     const address = addressOf(kind, key);
-    if (definition) {
+    const { message } = delivery;
+    const isCall = definition?.contract.messages[message]?.reply !== undefined;
+    if (definition && !isCall) {
       const known = this.#shards.get(shard)?.get(address);
       // Mail in flight has its own limit, so deliveries are never refused here. But mail leaves idle actors in
       // memory, so some idle actors are evicted.
@@ -120,7 +125,9 @@ export class Activations {
       (known ?? this.#add(shard, definition, key)).deliver(delivery);
       return;
     }
-    const error = new ActorError("not_found", `Cannot deliver to "${kind}": no such kind`);
+    const error = isCall
+      ? new ActorError("invalid_request", `Cannot deliver ${message}: its caller waits for a reply`)
+      : new ActorError("not_found", `Cannot deliver to "${kind}": no such kind`);
     void this.#parts.bury(address, delivery, error).then(delivery.done);
   }
 

@@ -221,6 +221,20 @@ describe("mail", function () {
     await gone();
   });
 
+  it("never makes a call: a message with a reply becomes a dead letter, and has no effect", async () => {
+    const call = { message: "fillRows", input: { from: 0, count: 1, characters: 9 } };
+    await publish("probe.called", JSON.stringify({ from: "me", ...call }));
+    expect(await letter("probe.called")).to.deep.include({
+      ...call,
+      tries: 0,
+      error: "Cannot deliver fillRows: its caller waits for a reply",
+    });
+    expect(await world.client.call(probe, "called", "getRow", { row: "row0" })).to.deep.equal({
+      value: null,
+    });
+    await gone();
+  });
+
   it("with a subject that is no key's address becomes a dead letter, and blocks no other mail", async () => {
     const number = shardOf("probe.=zz");
     await publish("probe.=zz", '{"from":"me","message":"note","input":{"text":"x"}}');
