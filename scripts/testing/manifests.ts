@@ -155,15 +155,16 @@ export function imageEnvironment(): Record<string, string> {
 }
 
 /** Returns the image's default command. */
-export function imageCommand(): string[] {
-  return z
-    .array(z.string())
-    .parse(JSON.parse(/^CMD (.*)$/m.exec(read("deploy/Containerfile"))?.[1] ?? "[]"));
-}
+export const imageCommand = (): string[] => wordsOf(/^CMD (.*)$/m);
+
+/** Returns the program of the image that starts each command. */
+export const imageEntry = (): string[] => wordsOf(/^ENTRYPOINT (.*)$/m);
 
 /** Returns the command of the image's health check. */
-export function imageCheck(): string[] {
-  const found = /^HEALTHCHECK .* CMD (.*)$/m.exec(read("deploy/Containerfile"))?.[1];
+export const imageCheck = (): string[] => wordsOf(/^HEALTHCHECK .* CMD (.*)$/m);
+
+function wordsOf(step: RegExp): string[] {
+  const found = step.exec(read("deploy/Containerfile"))?.[1];
   return z.array(z.string()).parse(JSON.parse(found ?? "[]"));
 }
 
