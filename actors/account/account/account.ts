@@ -27,7 +27,7 @@ export const USAGE_TASKS_REMEMBERED_MAX = 128;
  * Stored at: account id, 32 hex
  *
  * State: `{ createdAt, name, members: [{ userId, email, roles }], invitations: [{ id, email, roles, invitedAt,
- * expiresAt, secretHash }], tokens: [{ id, name, permissions, lastFour, createdAt, notBeforeAt?, expiresAt?,
+ * expiresAt, secretHash, invitedBy? }], tokens: [{ id, name, permissions, lastFour, createdAt, notBeforeAt?, expiresAt?,
  * grantId?, isDisabled?, userId?, lastUsedAt?, changes? }], usage: [{ date, ms, tasks }], countedTasks: [task id] }`;
  * `createdAt` 0 is not opened; members of the first release have a `role` in place of `roles`; invitations that expired go with the next
  * that is made; usage of the last 32 days; the last 128 tasks that were counted
