@@ -164,6 +164,22 @@ describe("gateway", () => {
     });
   });
 
+  it("stores nothing new on a full disk, but takes access away", async () => {
+    let isFull = false;
+    await restart({ isDiskFull: () => isFull });
+    const policies = [{ effect: "allow", permission_groups: [{ id: "account.read" }] }];
+    const json = { name: "leaked", policies };
+    const { result } = (await gateway.ask(tokens(), { method: "POST", json })).json ?? {};
+    isFull = true;
+    const headers = { Authorization: `Bearer ${gateway.token}` };
+    const created = await fetch(gateway.url + tokens(), { method: "POST", headers });
+    expect(created.status).to.equal(507);
+    const leaked = `${tokens()}/${result.id}`;
+    const disabled = { ...json, status: "disabled" };
+    expect((await gateway.ask(leaked, { method: "PUT", json: disabled })).status).to.equal(200);
+    expect((await gateway.ask(`${leaked}/value`, { method: "PUT" })).status).to.equal(200);
+  });
+
   it("answers what is not HTTP with 400 and survives it", async () => {
     const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
     socket.end("GET /v4 HTTP/9.9\r\nbroken\r\n\r\n");

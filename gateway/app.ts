@@ -35,7 +35,7 @@ import { endStalledBodies } from "./http/middleware/end-stalled-bodies.ts";
 import { handleError } from "./http/middleware/handle-error.ts";
 import { notFound } from "./http/middleware/not-found.ts";
 import { type RequestTraces, recordRequest } from "./http/middleware/record-request.ts";
-import { refuseWhenFull } from "./http/middleware/refuse-when-full.ts";
+import { refuseWhenFull, storesMuchExcept } from "./http/middleware/refuse-when-full.ts";
 import { requestId } from "./http/middleware/request-id.ts";
 import { requestLog } from "./http/middleware/request-log.ts";
 import { requestMetrics } from "./http/middleware/request-metrics.ts";
@@ -162,7 +162,7 @@ export function buildApp(
   }
   app.use(requestLog);
   app.use(measures);
-  app.use(refuseWhenFull(isDiskFull));
+  app.use(refuseWhenFull(isDiskFull, storesMuchExcept(routes)));
   app.use(landingRouter(config));
   app.use(docsRouter(routes, config.publicUrl));
   const { live } = parts;

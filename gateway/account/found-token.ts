@@ -16,4 +16,9 @@ export interface Tokens {
    * the account that the request is for.
    */
   read(text: string, askedId: string | undefined): FoundToken | undefined;
+  /**
+   * Resolves to the caller with the permissions that the grant's person and client still have. Refuses as
+   * `unauthenticated` if the grant has ended.
+   */
+  verifyIssued(issued: Caller & { grantId: string }): Promise<Caller>;
 }

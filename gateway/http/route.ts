@@ -58,8 +58,8 @@ interface Declaration<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodT
    */
   isOfPerson?: boolean;
   /**
-   * True for routes that take access away. A full window of requests does not refuse them: each caller has a small
-   * window for them.
+   * True for routes that take access away. A full disk does not refuse them. Neither does a full window of requests:
+   * each caller has a small window for them.
    */
   isRevocation?: boolean;
   /** Only sessions of the installation's administrators may use the route; no token may. */

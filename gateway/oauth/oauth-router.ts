@@ -124,7 +124,11 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
    * Logout 2 require both methods.
    */
   function redirectForm({ body, path }: Request, response: Response): void {
-    const query = new URLSearchParams(body).toString();
+    // A field that was sent twice stays so, and oidc-provider refuses it (RFC 6749 section 3.1).
+    const fields = Object.entries<unknown>(body).flatMap(([name, value]) =>
+      [value].flat().map((one) => [name, String(one)]),
+    );
+    const query = new URLSearchParams(fields).toString();
     if (query.length > AUTHORIZATION_QUERY_CHARS_MAX) {
       const text = `Cannot read request: the form has more than ${AUTHORIZATION_QUERY_CHARS_MAX} characters`;
       throw new ActorError("invalid_request", text);

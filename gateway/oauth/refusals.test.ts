@@ -136,6 +136,19 @@ describe("authorization server", function () {
       expect(unproved.get("error")).to.equal("invalid_request");
     });
 
+    it("a parameter that is sent twice is refused, in an address and in a form (RFC 6749 section 3.1)", async () => {
+      const [path = "", asked = ""] = query().split("?");
+      const body = new URLSearchParams(`${asked}&state=other`);
+      const answers = [
+        await fetch(`${world.urls[0]}${path}?${body}`),
+        await fetch(`${world.urls[0]}${path}`, { method: "POST", body }),
+      ];
+      for (const answer of answers) {
+        expect(answer.status).to.equal(400);
+        expect(await answer.text()).to.contain("must not be provided twice");
+      }
+    });
+
     it("prompt=none never shows a page; login and consent always do", async () => {
       await authorize();
       expect((await authorize({ prompt: "none" })).get("code")).to.be.a("string");

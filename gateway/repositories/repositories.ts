@@ -45,6 +45,14 @@ export interface NewRepo {
   description?: string | null | undefined;
   defaultBranch?: string | undefined;
   readOnly?: boolean | undefined;
+  /** The bounds of the first token. */
+  bounds?: TokenBounds | undefined;
+}
+
+/** The lifetime of a repository's token, and the OAuth grant with which it ends. */
+export interface TokenBounds {
+  ttlS: number;
+  grantId?: string;
 }
 
 /** A new repository, with a token that may read and write it. */
@@ -118,15 +126,15 @@ export class Repositories {
       branch,
       depth,
       readOnly = false,
+      bounds,
     }: {
       url: string;
       branch?: string | undefined;
       depth?: number | undefined;
-      readOnly?: boolean | undefined;
-    },
+    } & Pick<NewRepo, "readOnly" | "bounds">,
   ): Promise<CreatedRepo> {
     const origin = { url, branch: branch ?? null, depth: depth ?? null, readOnly };
-    const settings = branch === undefined ? {} : { defaultBranch: branch };
+    const settings = { bounds, ...(branch !== undefined && { defaultBranch: branch }) };
     const { actors } = this.parts;
     const { accountId } = address;
     const id = newRepoId();
@@ -227,15 +235,15 @@ export class Repositories {
 
   async mintToken(
     address: RepoAddress,
-    { scope = "write", ttlS = REPO_TOKEN_TTL_S }: { scope?: RepoTokenScope; ttlS?: number },
+    { scope = "write", ...bounds }: { scope?: RepoTokenScope } & Partial<TokenBounds>,
     signal: AbortSignal,
   ): Promise<MintedToken> {
     return this.#with(address, signal, async (id) => {
       // Checks that the repository exists before a token is announced.
       await this.parts.actors.call(repo, id, "get", address, { signal });
       const { secret, secretHash } = newRepoToken();
-      await this.#announceToken(address.accountId, id, { secretHash, ttlS });
-      const input = { secretHash, scope, ttlS };
+      const input = { secretHash, scope, ttlS: REPO_TOKEN_TTL_S, ...bounds };
+      await this.#announceToken(address.accountId, id, input);
       const token = await this.parts.actors.call(repo, id, "mintToken", input);
       return { ...token, plaintext: repoTokenText(secret, token.expiresAt) };
     });
@@ -308,7 +316,8 @@ export class Repositories {
     const times = { createdAt: now(), updatedAt: now(), lastPushAt: null };
     const listing = { id, name, ...shown, source, status, ...times };
     const { secret, secretHash } = newRepoToken();
-    const token = { secretHash, scope: "write" as const, ttlS: REPO_TOKEN_TTL_S };
+    const { ttlS = REPO_TOKEN_TTL_S, ...held } = settings.bounds ?? {};
+    const token = { secretHash, scope: "write" as const, ttlS, ...held };
     if (!isListed) await actors.call(namespaceList, accountId, "announce", { name: space });
     const claim = claimName(actors, address, listing);
     const [filled] = await Promise.all([
@@ -344,7 +353,7 @@ export class Repositories {
       void actors.send(repoToken, tokenKey, "forget", {}).catch(() => {});
       throw error;
     });
-    const expiresAt = entry.createdAt + REPO_TOKEN_TTL_S * 1_000;
+    const expiresAt = entry.createdAt + ttlS * 1_000;
     return { ...entry, remote: this.remote(address), token: repoTokenText(secret, expiresAt) };
   }
 

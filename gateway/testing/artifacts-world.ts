@@ -9,7 +9,10 @@ import { Registry } from "prom-client";
 import { accountActor } from "../../actors/account/account/account.ts";
 import { apiTokenActor } from "../../actors/account/api-token/api-token.ts";
 import { requestLimitActor } from "../../actors/account/request-limit/request-limit.ts";
+import { userActor } from "../../actors/account/user/user.ts";
 import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
+import { grantListActor } from "../../actors/oauth/grant-list/grant-list.ts";
+import { oauthGrantActor } from "../../actors/oauth/oauth-grant/oauth-grant.ts";
 import { gitStorageActor } from "../../actors/repositories/git-storage/git-storage.ts";
 import { namespaceActor } from "../../actors/repositories/namespace/namespace.ts";
 import { namespaceListActor } from "../../actors/repositories/namespace-list/namespace-list.ts";
@@ -50,12 +53,15 @@ const ACTORS = [
   accountActor,
   apiTokenActor,
   gitStorageActor,
+  grantListActor,
   namespaceListActor,
+  oauthGrantActor,
   packSweepActor,
   repoActor,
   repoEventsActor,
   repoTokenActor,
   requestLimitActor,
+  userActor,
 ];
 
 interface ArtifactsOptions {

@@ -111,6 +111,7 @@ export async function testGateway({
   workers = [],
   through = (actors) => actors,
   readMs,
+  isDiskFull,
 }: {
   config?: Partial<GatewayConfig>;
   slots?: number;
@@ -122,6 +123,7 @@ export async function testGateway({
   through?: (actors: ActorClient) => ActorClient;
   /** Limits the time of an answer with the records of a crawl. */
   readMs?: number;
+  isDiskFull?: () => boolean;
 } = {}): Promise<TestGateway> {
   const clock = { now: START };
   const now = () => clock.now;
@@ -152,6 +154,7 @@ export async function testGateway({
     missing,
     now,
     ...(readMs !== undefined && { readMs }),
+    ...(isDiskFull && { isDiskFull }),
   };
   const routes = routeTable(parts);
   const server = createServer(buildApp(parts, routes)).listen(0, "127.0.0.1");

@@ -91,7 +91,7 @@ export const account = defineContract({
       input: Nothing,
       reply: z.object({
         members: z.array(Member).max(MEMBERS_PER_ACCOUNT_MAX),
-        /** Invitations that have not expired. */
+        /** Invitations that open the account. */
         invitations: z.array(Invitation).max(MEMBERS_PER_ACCOUNT_MAX),
       }),
     },
@@ -115,7 +115,10 @@ export const account = defineContract({
     removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
     /** Sent by a gateway: repeats the live update about members. */
     tellAgain,
-    /** Returns an invitation to the holder of its secret. `not_found` if it is unknown, used or expired. */
+    /**
+     * Returns an invitation to the holder of its secret. `not_found` if it is unknown, used or expired, or if the person
+     * who gave it may not give its roles any more.
+     */
     getInvitation: {
       input: z.object({ id: Id, secretHash: Sha256.meta({ secret: true }) }),
       reply: Invitation.extend({ accountName: AccountName }),

@@ -132,9 +132,10 @@ export const RepoTokenId = z
   .regex(/^[0-9a-z]{16}$/, "Expected 16 digits or lower-case letters");
 export const RepoTokenState = z.enum(["active", "expired", "revoked"]);
 
-/** A token without its secret. */
+/** A token without its secret. `grantId` is the OAuth grant that it was made with, and with which it ends. */
 export const RepoToken = z.object({
   id: RepoTokenId,
+  grantId: Id.optional(),
   scope: RepoTokenScope,
   createdAt: EpochMs,
   expiresAt: EpochMs,
@@ -155,6 +156,7 @@ const NewToken = z.object({
   secretHash: Sha256.meta({ secret: true }),
   scope: RepoTokenScope,
   ttlS: z.int().min(REPO_TOKEN_TTL_S_MIN).max(REPO_TOKEN_TTL_S_MAX),
+  grantId: Id.optional(),
 });
 
 /** The rows of refs that a reader has: all that changed before `version`, and those up to `row` changed in it. */
@@ -386,7 +388,7 @@ export const repo = defineContract({
     /** Refuses another repository's address with `not_found`, and an invalid or expired token with `forbidden`. */
     verifyToken: {
       input: z.object({ address: RepoAddress, secretHash: Sha256.meta({ secret: true }) }),
-      reply: z.object({ id: RepoTokenId, scope: RepoTokenScope, expiresAt: EpochMs }),
+      reply: RepoToken.pick({ id: true, scope: true, expiresAt: true, grantId: true }),
     },
 
     /** Reminder: the fork was not completed in time. */

@@ -1,7 +1,7 @@
 /** State of an account. */
 import { z } from "zod";
 import { Invitation, Member, TokenEntry } from "../../../schemas/account/account.ts";
-import { EpochMs, Sha256 } from "../../../schemas/values.ts";
+import { EpochMs, Id, Sha256 } from "../../../schemas/values.ts";
 
 /** Converts a member of the first release, in which a member had only one role. */
 const StoredMember = z.preprocess((stored) => {
@@ -12,6 +12,8 @@ const StoredMember = z.preprocess((stored) => {
 
 export const StoredInvitation = Invitation.extend({
   secretHash: Sha256.meta({ secret: true }),
+  /** The person who gave the invitation its roles; absent if unknown, and in invitations of earlier versions. */
+  invitedBy: Id.optional(),
 });
 export type StoredInvitation = z.infer<typeof StoredInvitation>;
 

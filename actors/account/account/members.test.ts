@@ -127,6 +127,36 @@ describe("members of an account", () => {
     expect(gone.message).to.contain("the token was deleted");
   });
 
+  it("an invitation is void once its giver may not give its roles any more", () => {
+    const two = joined(joined(opened, 2, ["Super Administrator"]), 3, ["Administrator"]);
+    const by = { ...all, userId: id(2) };
+    const own = run("createToken", two, {
+      ...{ id: id(20), name: "t", permissions: ALL_PERMISSIONS, lastFour: "abcd", userId: id(2) },
+    }).state;
+    const ofToken = { ...invitation(6, ["Administrator"]), by: { ...all, tokenId: id(20) } };
+    let state = run("invite", own, { ...invitation(4, ["Super Administrator"]), by }).state;
+    state = run("invite", state, { ...invitation(5, ["Member"]), by }).state;
+    state = run("invite", state, ofToken).state;
+    state = run("invite", state, {
+      ...invitation(7, ["Member"]),
+      by: { ...all, userId: id(1) },
+    }).state;
+    const valid = (of: DeepReadonly<AccountState>) =>
+      run("listMembers", of, {}).reply.invitations.map((one) => one.id);
+    expect(valid(state)).to.deep.equal([id(4), id(5), id(6), id(7)]);
+    const lowered = run("setRoles", state, { id: id(2), roles: ["Administrator"], by: all }).state;
+    expect(valid(lowered)).to.deep.equal([id(5), id(6), id(7)]);
+    // The person who changes the roles of an invitation gives it.
+    const change = { id: id(5), roles: ["Administrator" as const], by: { ...all, userId: id(1) } };
+    const given = run("setRoles", lowered, change).state;
+    const left = run("removeMember", given, { id: id(2), by: all }).state;
+    expect(valid(left)).to.deep.equal([id(5), id(7)]);
+    const proof = { id: id(6), secretHash };
+    expect(refusal(() => run("getInvitation", left, proof)).code).to.equal("not_found");
+    const back = { ...proof, userId: id(8), email: "6@example.com" };
+    expect(refusal(() => run("acceptInvitation", left, back)).code).to.equal("not_found");
+  });
+
   it("a former administrator changes nothing, even with a request sent before they lost the role", () => {
     const state = joined(joined(opened, 2, ["OAuth Client Write"]), 3, ["Member"]);
     const by = { ...all, userId: id(2) };

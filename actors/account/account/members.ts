@@ -38,9 +38,23 @@ export function memberOf(state: State, userId: string): DeepReadonly<Member> {
   return member;
 }
 
-export function validInvitations({ invitations }: State, now: number) {
-  return invitations.filter(({ expiresAt }) => now < expiresAt);
+/**
+ * Returns the invitations that open the account. An invitation is void while the person who gave it may not give its
+ * roles: otherwise a removed administrator could come back by an invitation to another address of theirs.
+ */
+export function validInvitations({ invitations, members }: State, now: number) {
+  return invitations.filter(({ expiresAt, invitedBy, roles }) => {
+    const giver = members.find(({ userId }) => userId === invitedBy);
+    const isGiven = invitedBy === undefined || (giver !== undefined && mayGive(giver, roles));
+    return now < expiresAt && isGiven;
+  });
 }
+
+/** Returns whether a member with these roles may give such roles. */
+const mayGive = ({ roles: own }: DeepReadonly<Member>, roles: readonly Role[]) =>
+  isAdministrator(own) && (!roles.includes(HIGHEST_ROLE) || own.includes(HIGHEST_ROLE));
+
+const isAdministrator = (roles: readonly Role[]) => permits(permissionsOf(roles), "account.write");
 
 export function invite(state: State, input: Input<Messages["invite"]>, now: number) {
   const { id, email, roles, secretHash, by } = input;
@@ -61,7 +75,7 @@ export function invite(state: State, input: Input<Messages["invite"]>, now: numb
     );
   }
   const invitation = { id, email, roles, invitedAt: now, expiresAt: now + INVITATION_MS };
-  const invitations = [...others, { ...invitation, secretHash }];
+  const invitations = [...others, { ...invitation, secretHash, ...givenBy(state, by) }];
   return { state: { ...state, invitations }, reply: invitation };
 }
 
@@ -73,7 +87,9 @@ export function setRoles(
   const found = findChangeable(state, id, by, now);
   checkMayChange(state, roles, by);
   if (found.kind === "invitation") {
-    const invitations = replaced(state.invitations, found.entry, { ...found.entry, roles });
+    const { invitedBy: _before, ...entry } = found.entry;
+    const changed = { ...entry, roles, ...givenBy(state, by) };
+    const invitations = replaced(state.invitations, found.entry, changed);
     return { state: { ...state, invitations }, reply: {} };
   }
   if (!roles.includes(HIGHEST_ROLE)) checkNotLast(state, found.entry);
@@ -159,10 +175,10 @@ function checkMayChange(state: State, roles: readonly Role[], by: MemberChanger)
     throw new ActorError("forbidden", "Cannot change members: the user is not a member");
   // The gateway has checked the permissions of the token. This check uses the author's current roles, which only this
   // actor knows.
-  if (!permits(permissionsOf(changer.roles), "account.write")) {
+  if (!isAdministrator(changer.roles)) {
     throw new ActorError("forbidden", "Cannot change members: the user is no administrator");
   }
-  if (roles.includes(HIGHEST_ROLE) && !changer.roles.includes(HIGHEST_ROLE)) {
+  if (!mayGive(changer, roles)) {
     throw new ActorError(
       "forbidden",
       `Cannot change members: only a ${HIGHEST_ROLE} changes another`,
@@ -181,6 +197,11 @@ function personOf(state: State, { userId, tokenId }: MemberChanger): string | un
   throw new ActorError("forbidden", "Cannot change members: the token was deleted");
 }
 
+function givenBy(state: State, by: MemberChanger): { invitedBy?: string } {
+  const invitedBy = personOf(state, by);
+  return invitedBy === undefined ? {} : { invitedBy };
+}
+
 function checkNotLast({ members }: State, { userId, roles }: DeepReadonly<Member>): void {
   if (!roles.includes(HIGHEST_ROLE)) return;
   if (members.some((member) => member.userId !== userId && member.roles.includes(HIGHEST_ROLE)))
@@ -193,7 +214,8 @@ function replaced<T>(entries: readonly T[], old: T, next: T): T[] {
 }
 
 function shown({
-  secretHash: _,
+  secretHash: _hash,
+  invitedBy: _giver,
   ...invitation
 }: DeepReadonly<StoredInvitation>): DeepReadonly<Invitation> {
   return invitation;

@@ -67,8 +67,8 @@ export type LiveRepo = DeepReadonly<z.infer<typeof Live>>;
  * Row `lock.<id>`: `{ row, path, owner: { id, name }, lockedAt }`: a lock of a large file; `owner.id` is the id of a
  * token
  *
- * Row `token.<id>`: `{ row, id, scope, createdAt, expiresAt, revokedAt, lastUsedAt, secretHash }`; the id follows
- * from the hash
+ * Row `token.<id>`: `{ row, id, scope, createdAt, expiresAt, revokedAt, lastUsedAt, secretHash, grantId? }`; the id
+ * follows from the hash
  *
  * Row `part.<push>.<n>`: `{ row, commands }`: a part of a push too large for one message, until that is decided, or
  * 10 minutes

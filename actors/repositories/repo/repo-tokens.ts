@@ -20,12 +20,14 @@ export interface NewToken {
   secretHash: string;
   scope: RepoTokenScope;
   ttlS: number;
+  /** The OAuth grant that the token is made with. */
+  grantId?: string | undefined;
 }
 
 /** Creates a token. At REPO_TOKENS_MAX, deletes the oldest expired or revoked token, or refuses if all are active. */
 export function mintToken(
   rows: RepoRows,
-  { secretHash, scope, ttlS }: NewToken,
+  { secretHash, scope, ttlS, grantId }: NewToken,
   now: number,
 ): { token: RepoToken; written: WrittenRows } {
   const id = repoTokenId(secretHash);
@@ -37,6 +39,7 @@ export function mintToken(
     expiresAt: now + ttlS * 1_000,
     revokedAt: null,
     lastUsedAt: null,
+    ...(grantId !== undefined && { grantId }),
   };
   const written: WrittenRows = { [tokenRow(id)]: { ...token, row: "token", secretHash } };
   const known = Array.from(rowsOf(rows, "token"), ([, row]) => row);
@@ -109,6 +112,6 @@ function tokenState({ revokedAt, expiresAt }: TokenRow, now: number) {
   return now < expiresAt ? ("active" as const) : ("expired" as const);
 }
 
-function shown({ id, scope, createdAt, expiresAt, revokedAt, lastUsedAt }: TokenRow): RepoToken {
-  return { id, scope, createdAt, expiresAt, revokedAt, lastUsedAt };
+function shown({ row: _row, secretHash: _hash, ...token }: TokenRow): RepoToken {
+  return token;
 }

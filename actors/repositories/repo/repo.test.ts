@@ -471,10 +471,12 @@ describe("repo", () => {
 
   it("verifyToken() admits a valid token, records its last use by the hour, and refuses an expired token", () => {
     const repo = new TestRepo();
-    const minted = repo.ask("mintToken", { secretHash: secretHash(1), scope: "read", ttlS: 60 });
+    const grantId = "9".repeat(32);
+    const token = { secretHash: secretHash(1), scope: "read" as const, ttlS: 60, grantId };
+    const minted = repo.ask("mintToken", token);
     expect(minted.id).to.equal(repoTokenId(secretHash(1)));
     const shown = { address: ADDRESS, secretHash: secretHash(1) };
-    expect(repo.ask("verifyToken", shown).scope).to.equal("read");
+    expect(repo.ask("verifyToken", shown)).to.include({ scope: "read", grantId });
     expect(Object.keys(repo.last.rows)).to.have.length(1);
     repo.now += 1;
     repo.ask("verifyToken", shown);

@@ -294,7 +294,7 @@ ${rolesField(roles, own.roles)}
 <p class="quiet" id="removal">${
       isInvited
         ? "Its link opens nothing from then on."
-        : `${who} can do nothing in it from then on, and neither can the clients that act for ${whom}. API tokens that ${who.toLowerCase()} made belong to the account, and stay.`
+        : `${who} can do nothing in it from then on, and neither can the clients that act for ${whom}. Invitations that ${who.toLowerCase()} sent are void. API tokens that ${who.toLowerCase()} made belong to the account, and stay.`
     }</p>
 <form method="post" action="${action}">
 ${hidden}

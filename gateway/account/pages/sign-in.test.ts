@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import {
   SOURCE_GUESSES_FREE,
@@ -19,6 +20,8 @@ import {
   type Person as Signer,
   signIn,
 } from "./sign-in.ts";
+
+const newPersonId = () => randomBytes(16).toString("hex");
 
 describe("sign-in", function () {
   this.timeout(120_000);
@@ -43,6 +46,22 @@ describe("sign-in", function () {
     const next = await opened(await signIn(actors, { ...given, password: "better horse" }));
     await refused(early);
     expect(await isOpen(next)).to.equal(true);
+  });
+
+  it("of two at once with a hash of an earlier release succeeds twice, and renews the hash", async () => {
+    const { actors } = world.bus;
+    const id = newPersonId();
+    const email = `${id}@example.com`;
+    // The test vector for "pleaseletmein" in RFC 7914 section 12.
+    const hash = "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2";
+    const [salt, bytes] = [Buffer.from("SodiumChloride"), Buffer.from(hash, "hex")];
+    const dated = `scrypt$16384$8$1$${salt.toString("base64url")}$${bytes.toString("base64url")}`;
+    await actors.call(user, email, "register", { id, email, passwordHash: dated, accounts: [] });
+    const given = { email, password: "pleaseletmein", address: "192.0.2.3" };
+    const both = await Promise.all([signIn(actors, given), signIn(actors, given)]);
+    for (const person of both) expect(await isOpen(await opened(person))).to.equal(true);
+    const { passwordHash } = await actors.call(user, email, "getPassword", {});
+    expect(passwordHash).to.match(/^\$argon2id\$/);
   });
 
   it("makes the browser known to the user", async () => {

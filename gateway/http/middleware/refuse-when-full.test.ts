@@ -5,8 +5,18 @@ import { expect } from "chai";
 import express from "express";
 import { pino } from "pino";
 import { handleError } from "./handle-error.ts";
-import { refuseWhenFull } from "./refuse-when-full.ts";
+import { refuseWhenFull, storesMuchExcept } from "./refuse-when-full.ts";
 import { requestId } from "./request-id.ts";
+
+const ROUTES = [
+  { method: "put", path: "/accounts/{account_id}/tokens/{token_id}/value", isRevocation: true },
+  {
+    method: "post",
+    path: "/accounts/{account_id}/oauth_clients/{id}/rotate_secret",
+    isRevocation: true,
+  },
+  { method: "post", path: "/accounts/{account_id}/tokens" },
+] as const;
 
 describe("refuseWhenFull()", () => {
   let isFull: boolean;
@@ -14,7 +24,7 @@ describe("refuseWhenFull()", () => {
   const server = createServer(
     express()
       .use(requestId(pino({ level: "silent" })))
-      .use(refuseWhenFull(() => isFull))
+      .use(refuseWhenFull(() => isFull, storesMuchExcept(ROUTES)))
       .use("/v4/broken", () => {
         throw Object.assign(new Error("ENOSPC: no space left on device, write"), {
           code: "ENOSPC",
@@ -35,6 +45,9 @@ describe("refuseWhenFull()", () => {
     ["POST", `${account}/artifacts/namespaces/default/repos`],
     ["PUT", `${account}/apps/hooks`],
     ["PATCH", `${account}/oauth_clients/1`],
+    ["POST", `${account}/tokens`],
+    ["POST", `${account}/tokens/1/value`],
+    ["PUT", `${account}/tokens/1/2/value`],
     ["POST", `${account}/browser-rendering/crawl`],
     ["POST", `${account}/browser-run/crawl`],
     ["POST", "/git/a/default/b.git/git-receive-pack"],
@@ -43,6 +56,8 @@ describe("refuseWhenFull()", () => {
   const others = [
     ["GET", `${account}/artifacts/namespaces/default/repos`],
     ["DELETE", `${account}/artifacts/namespaces/default/repos/b`],
+    ["PUT", `${account}/tokens/1/value`],
+    ["POST", `${account}/oauth_clients/1/rotate_secret`],
     ["POST", `${account}/browser-rendering/pdf`],
     ["POST", `${account}/browser-run/pdf`],
     ["POST", "/git/a/default/b.git/git-upload-pack"],
@@ -60,7 +75,7 @@ describe("refuseWhenFull()", () => {
     }
   });
 
-  it("admits reads, deletes, rendering and sign-in", async () => {
+  it("admits reads, deletes, revocations, rendering and sign-in", async () => {
     isFull = true;
     for (const [method, path] of others) {
       const { status } = await fetch(url + path, { method });

@@ -1,7 +1,8 @@
-/** Refuses requests that would store data while the disk is full. Reads, deletes and rendering continue. */
+/** Refuses requests that would store data while the disk is full. Reads, deletes, revocations and rendering continue. */
 import type { Request, RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { prefersAsync } from "../prefer.ts";
+import type { Route } from "../route.ts";
 
 const WRITING_METHODS: readonly string[] = ["POST", "PUT", "PATCH"];
 /** POST requests that store nothing, unless they ask for a job. */
@@ -14,12 +15,32 @@ export function refuseWhenFull(
   isStoring: (request: Request) => boolean = storesMuch,
 ): RequestHandler {
   return (request, _response, next) => {
-    if (!WRITING_METHODS.includes(request.method) || !isStoring(request) || !isFull()) next();
+    if (!WRITING_METHODS.includes(request.method) || !isFull() || !isStoring(request)) next();
     else next(new ActorError("storage_full", TEXT));
   };
 }
 
 const TEXT = "Cannot store more: the disk of this instance is full; reads and deletes still work";
+
+/**
+ * Returns the function that decides whether a request stores much data, except a revocation by one of these routes. A
+ * leaked secret must be replaced, and a member lose a role, also on a full disk.
+ */
+export function storesMuchExcept(
+  routes: readonly Pick<Route, "isRevocation" | "method" | "path">[],
+): (request: Request) => boolean {
+  const revocations = routes
+    .filter(({ isRevocation }) => isRevocation)
+    .map(({ method, path }) => {
+      const pattern = new RegExp(`^/v4${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
+      return { method: method.toUpperCase(), pattern };
+    });
+  return (request) =>
+    storesMuch(request) &&
+    !revocations.some(
+      ({ method, pattern }) => request.method === method && pattern.test(request.path),
+    );
+}
 
 /**
  * Returns whether a request stores much data. Sign-in, OAuth tokens and revocations store little, and people need

@@ -48,6 +48,10 @@ export class TokenFinder implements Tokens {
     return { credential: { identity: id, proof: secretHash }, find };
   }
 
+  verifyIssued(issued: Caller & { grantId: string }): Promise<Caller> {
+    return this.#accessTokens.verifyIssued(issued);
+  }
+
   /**
    * Reports a use to the token's actor, unless a recent one is stored. The request does not wait for it. While a report
    * has no effect yet, other requests with the token report nothing.

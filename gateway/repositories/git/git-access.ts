@@ -4,7 +4,13 @@ import { PERMISSIONS, permits } from "../../../schemas/account/permissions.ts";
 import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import { NamespaceName, RepoName } from "../../../schemas/repositories/git-names.ts";
 import { LFS_LOCK_NAME_CHARS_MAX } from "../../../schemas/repositories/limits.ts";
-import { type RepoAddress, repo, repoTokenId } from "../../../schemas/repositories/repo.ts";
+import {
+  type RepoAddress,
+  type RepoToken,
+  type RepoTokenScope,
+  repo,
+  repoTokenId,
+} from "../../../schemas/repositories/repo.ts";
 import { Id } from "../../../schemas/values.ts";
 import { readToken } from "../../account/api-token-text.ts";
 import {
@@ -21,7 +27,7 @@ import type { Exchange, Service } from "./git-exchange.ts";
 
 interface GitAccessParts extends Pick<GitParts, "actors" | "finder"> {
   now: () => number;
-  /** API tokens of accounts. When absent, only a repository's own tokens open it. */
+  /** API tokens of accounts. When absent, only a repository's own tokens open it, and none that rests on a grant. */
   tokens?: Tokens | undefined;
 }
 
@@ -93,19 +99,40 @@ export class GitAccess {
         .catch((error: unknown) => {
           throw isRefusal(error, "forbidden") ? new TokenRefused() : error;
         });
-      return [token, await used] as const;
+      const scope = await this.#scopeOf(token, address.accountId);
+      return [scope, await used] as const;
     };
     // A repository's token belongs to no user, so its own hash identifies it.
     const credential = { identity: secretHash, proof: "" };
     const isUnknown = (error: unknown) =>
       error instanceof TokenRefused || isRefusal(error, "not_found");
-    const [token, result] = await this.#attempt({ client, credential, signal }, isUnknown, () =>
+    const [scope, result] = await this.#attempt({ client, credential, signal }, isUnknown, () =>
       finder.with(address, signal, opens),
     );
-    if (service === "git-receive-pack" && token.scope !== "write") {
+    if (service === "git-receive-pack" && scope !== "write") {
       throw new ActorError("forbidden", "Insufficient permissions: this token can only read");
     }
     return result;
+  }
+
+  /**
+   * Resolves to the scope that a repository's token has now. A token that was made with an OAuth grant does no more than
+   * the grant's client and person still may. Rejects with TokenRefused if that is nothing.
+   */
+  async #scopeOf(
+    { id, scope, grantId }: Pick<RepoToken, "id" | "scope" | "grantId">,
+    accountId: string,
+  ): Promise<RepoTokenScope> {
+    if (grantId === undefined) return scope;
+    const permission = scope === "write" ? "artifacts.write" : "artifacts.read";
+    const issued = { accountId, tokenId: id, permissions: [permission] as const, grantId };
+    const caller = await this.#parts.tokens?.verifyIssued(issued).catch((error: unknown) => {
+      throw isRefusal(error, "unauthenticated") ? new TokenRefused() : error;
+    });
+    const held = caller?.permissions ?? [];
+    if (permits(held, "artifacts.write")) return "write";
+    if (permits(held, "artifacts.read")) return "read";
+    throw new TokenRefused();
   }
 
   /** Opens a repository of the token's account, if the token's permissions for the REST API allow it. */

@@ -18,6 +18,7 @@ import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http
 import type { Repositories } from "../repositories.ts";
 import { addressOf, NAMESPACE, REPO, timeOf, wireToken } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
+import { tokenBounds } from "./token-bounds.ts";
 
 const REPOSITORY_TOKENS_TAG: Tag = {
   name: "Repository tokens",
@@ -100,10 +101,12 @@ function mint(repositories: Repositories) {
   return async ({
     parameters,
     body,
+    caller,
     signal,
   }: RouteRequest<z.output<typeof NamespacePath>, unknown, MintRepoToken>) => {
     const address = addressOf({ ...parameters, name: body.repo });
-    const token = { scope: body.scope, ttlS: body.ttl };
+    const bounds = tokenBounds(caller, repositories.parts.now(), body.ttl);
+    const token = { scope: body.scope, ...bounds };
     const { id, plaintext, scope, expiresAt } = await repositories.mintToken(
       address,
       token,

@@ -37,6 +37,7 @@ import {
   wireRepo,
 } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
+import { tokenBounds } from "./token-bounds.ts";
 
 export const REPOSITORIES_TAG: Tag = {
   name: "Repositories",
@@ -181,12 +182,17 @@ export function artifactRoutes(repositories: Repositories): Route[] {
 }
 
 function createRepo(repositories: Repositories) {
-  return async ({ parameters, body }: InNamespace<unknown, z.output<typeof CreateRepo>>) => {
+  return async ({
+    parameters,
+    body,
+    caller,
+  }: InNamespace<unknown, z.output<typeof CreateRepo>>) => {
     const address = addressOf({ ...parameters, name: body.name });
     const made = await repositories.create(address, {
       description: body.description,
       defaultBranch: body.default_branch,
       readOnly: body.read_only,
+      bounds: tokenBounds(caller, repositories.parts.now()),
     });
     return { result: wireCreated(made) };
   };
@@ -246,12 +252,14 @@ function deleteRepo(repositories: Repositories) {
 }
 
 function fork(repositories: Repositories) {
-  return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ForkRepo>>) => {
+  return async (asked: OfRepo<unknown, z.output<typeof ForkRepo>>) => {
+    const { parameters, body, caller, signal } = asked;
     const request = {
       name: body.name,
       description: body.description,
       readOnly: body.read_only,
       defaultBranchOnly: body.default_branch_only,
+      bounds: tokenBounds(caller, repositories.parts.now()),
     };
     const made = await forkRepo(repositories, addressOf(parameters), request, signal);
     return { result: { ...wireCreated(made), objects: made.objects } };
@@ -269,10 +277,12 @@ function prune(repositories: Repositories) {
 const TAKEN: ReadonlySet<ErrorCode> = new Set(["conflict", "limit_reached"]);
 
 function importRepo(repositories: Repositories) {
-  return async ({ parameters, body, signal }: OfRepo<unknown, z.output<typeof ImportRepo>>) => {
+  return async (asked: OfRepo<unknown, z.output<typeof ImportRepo>>) => {
+    const { parameters, body, caller, signal } = asked;
     const address = addressOf(parameters);
     const { url, branch, depth, read_only: readOnly } = body;
-    const origin = { url, branch, depth, readOnly };
+    const bounds = tokenBounds(caller, repositories.parts.now());
+    const origin = { url, branch, depth, readOnly, bounds };
     const made = await repositories.import(address, origin).catch(async (error: unknown) => {
       if (!(error instanceof ActorError) || !TAKEN.has(error.code)) throw error;
       const known = await repositories.get(address, signal).catch(() => undefined);

@@ -29,7 +29,7 @@ import type { CreatedRepo, NewRepo, Repositories } from "../repositories.ts";
 /** Bytes of a fork's refs in one message, as JSON. More refs are sent in parts. */
 export const FORK_REFS_BYTES_MAX = 200_000;
 
-interface ForkRequest extends Pick<NewRepo, "description" | "readOnly"> {
+interface ForkRequest extends Pick<NewRepo, "description" | "readOnly" | "bounds"> {
   /** The name of the fork, in the origin's namespace. */
   name: string;
   /** True if the fork must contain no object of other branches and tags, not even for clients that know its id. */
@@ -60,6 +60,7 @@ export async function forkRepo(
       description: given.description === undefined ? entry.description : given.description,
       defaultBranch: entry.defaultBranch,
       readOnly: given.readOnly,
+      bounds: given.bounds,
     },
     source: `artifacts:${entry.namespace}/${entry.name}`,
   };

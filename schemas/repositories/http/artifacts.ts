@@ -243,7 +243,9 @@ export const MintRepoToken = z
       .min(REPO_TOKEN_TTL_S_MIN, TTL_TEXT)
       .max(REPO_TOKEN_TTL_S_MAX, TTL_TEXT)
       .default(REPO_TOKEN_TTL_S)
-      .describe("Lifetime in seconds"),
+      .describe(
+        "Lifetime in seconds; it is shortened to the lifetime of the caller's own API token",
+      ),
   })
   .meta({ examples: [{ repo: "first", scope: "read", ttl: 3_600 }] });
 export type MintRepoToken = z.output<typeof MintRepoToken>;

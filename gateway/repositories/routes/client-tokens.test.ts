@@ -1,0 +1,126 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { account } from "../../../schemas/account/account.ts";
+import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
+import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
+import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import { ACCESS_TOKEN_MS, CODE_MS, GRANT_MS } from "../../../schemas/oauth/limits.ts";
+import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { until } from "../../../scripts/testing/until.ts";
+import { sha256 } from "../../http/sha256.ts";
+import { newGrantId, newTokenText } from "../../oauth/tokens/token-text.ts";
+import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
+import { giveToken } from "../../testing/test-gateway.ts";
+import type { Checkout } from "../testing/git-world.ts";
+
+const newId = () => randomBytes(16).toString("hex");
+const by = { permissions: ALL_PERMISSIONS };
+
+describe("repository tokens that an OAuth client makes for a person", function () {
+  this.timeout(120_000);
+  let world: ArtifactsWorld;
+  let created: { remote: string; token: string };
+  let work: Checkout;
+  before(async () => {
+    world = await ArtifactsWorld.start();
+    created = (await world.post("/keys/repos", { name: "one" })).result;
+    work = await world.checkout();
+    await work.commit("1");
+    await work.git("push", "-q", world.remote(created), "main");
+  });
+  afterEach(() => expect(world.faults).to.deep.equal([]));
+  after(() => world[Symbol.asyncDispose]());
+
+  const actors = () => world.world.client;
+  const fetches = (token: string, remote = created.remote) =>
+    work.tryGit("ls-remote", world.remote({ remote, token }));
+  const pushes = (token: string) =>
+    work.tryGit("push", "-q", "--force", world.remote({ ...created, token }), "HEAD:refs/heads/x");
+  const isRefused = async (token: string, remote?: string) => {
+    const { code, stderr } = await fetches(token, remote);
+    return code !== 0 && stderr.includes("Invalid or expired token");
+  };
+
+  /** Makes a person a member. */
+  async function newMember(): Promise<{ userId: string; email: string }> {
+    const userId = newId();
+    const email = `${userId}@example.com`;
+    const [id, secretHash] = [newId(), sha256(newId())];
+    const invitation = { id, email, roles: ["Administrator" as const], secretHash, by };
+    await actors().call(account, world.accountId, "invite", invitation);
+    const accepted = { id, secretHash, userId, email };
+    await actors().call(account, world.accountId, "acceptInvitation", accepted);
+    return { userId, email };
+  }
+
+  /** Opens a grant of a new member as the authorization server does. */
+  async function granted(): Promise<{ userId: string; grantId: string; token: string }> {
+    const { userId, email } = await newMember();
+    const grantId = newGrantId();
+    const token = newTokenText("access", grantId);
+    const clientId = COMMAND_LINE_CLIENT_ID;
+    const scopes = ["artifacts.write" as const];
+    const consent = { clientId, scopes, rejectedScopes: [], accountIds: [world.accountId] };
+    await actors().call(grantList, userId, "consent", consent);
+    const now = Date.now();
+    const code = { hash: sha256(newId()), expiresAt: now + CODE_MS, record: {} };
+    const opened = { ...consent, userId, email, expiresAt: now + GRANT_MS, code };
+    await actors().call(oauthGrant, grantId, "open", opened);
+    const record = { scope: scopes.join(" ") };
+    const access = { hash: sha256(token), expiresAt: now + ACCESS_TOKEN_MS, record };
+    await actors().call(oauthGrant, grantId, "redeem", { codeHash: code.hash, access });
+    return { userId, grantId, token };
+  }
+
+  async function mint(token: string): Promise<string> {
+    const json = { repo: "one", ttl: 31_536_000 };
+    const minted = await world.ask("/keys/tokens", { method: "POST", json, token });
+    expect(minted.status).to.equal(201);
+    return minted.result.plaintext;
+  }
+
+  it("end with the grant, also the first token of a new repository, a fork and an import", async () => {
+    const { grantId, token } = await granted();
+    const minted = await mint(token);
+    const post = (path: string, json: object) =>
+      world.ask(`/keys/repos${path}`, { method: "POST", json, token });
+    const name = `made-${grantId.slice(0, 8)}`;
+    const made = [
+      await post("", { name }),
+      await post("/one/fork", { name: `${name}-fork` }),
+      await post(`/${name}-import/import`, { url: "https://example.com/owner/repo.git" }),
+    ].map(({ result }) => result as { remote: string; token: string });
+    expect((await fetches(minted)).code).to.equal(0);
+    expect((await pushes(minted)).code).to.equal(0);
+    for (const { token, remote } of made) {
+      expect((await fetches(token, remote)).stderr).to.not.contain("Invalid or expired token");
+    }
+    await actors().call(oauthGrant, grantId, "revoke", {});
+    await until("the token is refused", () => isRefused(minted));
+    for (const { token, remote } of made) {
+      await until("the first token is refused", () => isRefused(token, remote));
+    }
+    expect((await fetches(created.token)).code).to.equal(0);
+  });
+
+  it("do no more than the person's roles allow now, and nothing once they are no member", async () => {
+    const { userId: id, token } = await granted();
+    const minted = await mint(token);
+    expect((await pushes(minted)).code).to.equal(0);
+    const change = { id, roles: ["Member" as const], by };
+    await actors().call(account, world.accountId, "setRoles", change);
+    await until("pushes are refused", async () => (await pushes(minted)).stderr.includes("403"));
+    expect((await fetches(minted)).code).to.equal(0);
+    await actors().call(account, world.accountId, "removeMember", { id, by });
+    await until("the token is refused", () => isRefused(minted));
+  });
+
+  it("are valid no longer than the API token of their maker", async () => {
+    const expiresAt = Date.now() + 600_000;
+    const permissions = ["artifacts.write"] as const;
+    const token = await giveToken(actors(), world.accountId, permissions, { expiresAt });
+    const json = { repo: "one", ttl: 31_536_000 };
+    const { result } = await world.ask("/keys/tokens", { method: "POST", json, token });
+    expect(Date.parse(result.expires_at)).to.be.at.most(expiresAt);
+  });
+});
