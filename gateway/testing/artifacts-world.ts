@@ -30,6 +30,7 @@ import { repoImport } from "../../schemas/repositories/repo-import.ts";
 import { startWorld, type World } from "../../scripts/testing/actor-world.ts";
 import { buildApp, routeTable } from "../app.ts";
 import { RequestCounts } from "../http/request-counts.ts";
+import { KEEP_ALIVE_MS } from "../main.ts";
 import { TokenFinder } from "../oauth/tokens/token-finder.ts";
 import { type GitService, gitService } from "../repositories/git/git-service.ts";
 import { type OpenedRepositories, openRepositories } from "../repositories/open-repositories.ts";
@@ -119,7 +120,9 @@ export class ArtifactsWorld {
     const live = new BusLiveUpdates(this.world.bus);
     const tokens = new TokenFinder({ actors, live, now });
     this.git = await gitService({ actors, blobs, dataDir, now, tokens, sizes });
-    const server = createServer().listen(0, "127.0.0.1");
+    // The keep-alive time of production. With Node's default of 5 s, the server closes a connection while a test
+    // computes, as the base64 of the largest file on a slow machine. The next request then fails with ECONNRESET.
+    const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }).listen(0, "127.0.0.1");
     await once(server, "listening");
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");

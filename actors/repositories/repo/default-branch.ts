@@ -1,6 +1,6 @@
 /** Ensures that the default branch of a repository exists, so that a clone checks out files. */
 import { ActorError } from "../../../schemas/errors.ts";
-import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { BranchName, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { headOf } from "./judge-push.ts";
 import { RefTable } from "./ref-table.ts";
 import { type LiveRepo, type RepoRows, rowsOf } from "./repo-state.ts";
@@ -21,8 +21,11 @@ export function adoptedBranch(
   if (live.status !== "ready" || table.get(headOf(live)) !== ZERO_ID) return defaultBranch;
   if (hasBranch(rows)) return defaultBranch;
   const pushed = commands.map(refOf).filter((ref) => ref.startsWith(BRANCHES));
-  const first = pushed.find((ref) => table.get(ref) !== ZERO_ID);
-  return first === undefined ? defaultBranch : first.slice(BRANCHES.length);
+  const names = pushed
+    .filter((ref) => table.get(ref) !== ZERO_ID)
+    .map((ref) => ref.slice(BRANCHES.length));
+  // A ref may be named `refs/heads/-x`, but the name of a default branch must not look like an option.
+  return names.find((name) => BranchName.safeParse(name).success) ?? defaultBranch;
 }
 
 /**

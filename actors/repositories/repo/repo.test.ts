@@ -175,6 +175,9 @@ describe("repo", () => {
       "other",
     );
     expect(first([made("refs/tags/v1")])[0]).to.equal("main");
+    // Git allows this name for a ref, but no branch of the API has it.
+    expect(first([made("refs/heads/-x")])[0]).to.equal("main");
+    expect(first([made("refs/heads/-x"), other ?? ""])[0]).to.equal("other");
     expect(first([dev ?? ""], { status: "importing" })[0]).to.equal("main");
     const repo = new TestRepo();
     repo.push([made("refs/tags/v1")]);

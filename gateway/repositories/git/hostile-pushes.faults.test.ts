@@ -202,15 +202,21 @@ describe("contents that a push must not have", function () {
   });
 
   it("directories nested so deep that the recursion of a clone would fail", async () => {
-    for (const depth of [TREE_DEPTH_MAX + 1, 20_000]) {
-      const { pack, tip } = deepTrees(depth);
+    // Git takes every mode with the type of a directory for a directory.
+    for (const [depth, mode] of [
+      [TREE_DEPTH_MAX + 1, "40000"],
+      [TREE_DEPTH_MAX + 1, "040000"],
+      [TREE_DEPTH_MAX + 1, "40755"],
+      [20_000, "40000"],
+    ] as const) {
+      const { pack, tip } = deepTrees(depth, mode);
       const report = await rawPush(
         gateway,
         repo,
         [{ old: ZERO_ID, value: tip, ref: "refs/heads/x" }],
         pack,
       );
-      expect(report).to.match(/unpack its directories are \d+ deep/);
+      expect(report, mode).to.match(/unpack its directories are \d+ deep/);
     }
   });
 
@@ -400,7 +406,7 @@ function ofsDistance(distance: number): Buffer {
  */
 const SMALL_WINDOW = { windowBits: 9, memLevel: 1 };
 
-function deepTrees(depth: number): { pack: Buffer; tip: string } {
+function deepTrees(depth: number, directory: string): { pack: Buffer; tip: string } {
   const entries: Buffer[] = [];
   const add = (type: string, number: number, content: Buffer) => {
     entries.push(entryHead(number, content.length), deflateSync(content, SMALL_WINDOW));
@@ -410,7 +416,7 @@ function deepTrees(depth: number): { pack: Buffer; tip: string } {
   let mode = "100644";
   for (let i = 0; i < depth; i++) {
     id = add("tree", 2, treeOf([{ mode, name: "d", id }]));
-    mode = "40000";
+    mode = directory;
   }
   const person = "A <a@example.com> 1 +0000";
   const tip = add(

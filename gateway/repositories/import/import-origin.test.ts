@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:https";
 import { join, normalize } from "node:path";
 import { expect } from "chai";
@@ -8,6 +8,7 @@ import { createAddressPolicy } from "../../../actors/egress/address-policy.ts";
 import { EgressAgents, egressFetch } from "../../../actors/egress/egress-fetch.ts";
 import { createEgressGuard } from "../../../actors/egress/egress-guard.ts";
 import { ActorError } from "../../../schemas/errors.ts";
+import { GIT_SIZES } from "../../../schemas/repositories/git-sizes.ts";
 import { IMPORT_REDIRECTS_MAX } from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
@@ -26,6 +27,8 @@ type Answer = (times: number) =>
       headers?: Record<string, string>;
       body?: string;
     }
+  /** The host never responds. */
+  | "none"
   | undefined;
 
 describe("the origin of an import", function () {
@@ -59,6 +62,7 @@ describe("the origin of an import", function () {
       const times = requested.filter((path) => path === url).length;
       requested.push(url);
       const answer = [...answers].find(([prefix]) => url.startsWith(prefix))?.[1](times);
+      if (answer === "none") return;
       if (answer) return void response.writeHead(answer.status, answer.headers).end(answer.body);
       readFile(join(served, normalize(new URL(url, "https://localhost").pathname))).then(
         (content) => response.end(content),
@@ -101,7 +105,7 @@ describe("the origin of an import", function () {
   let imports = 0;
   /**
    * Runs an import of a path of the origin's host, or of a whole address. Returns its text about missing content or
-   * the reason of its failure, and the number of imported refs.
+   * the reason of its failure, the number of imported refs, and the default branch.
    */
   async function bring(path: string, parts: Partial<ImportParts> = {}) {
     const name = `import-${imports++}`;
@@ -123,7 +127,8 @@ describe("the origin of an import", function () {
       throw error;
     });
     const { result } = await world.ask(`/imports/repos/${name}/refs`);
-    return { said, refs: result.length };
+    const { default_branch: branch } = (await world.ask(`/imports/repos/${name}`)).result;
+    return { said, refs: result.length, branch };
   }
   const redirectTo = (Location: string, status = 301) =>
     answers.set("/old.git/", () => ({
@@ -213,6 +218,51 @@ describe("the origin of an import", function () {
     expect(requested.filter((path) => !path.startsWith("/repo.git"))).to.deep.equal([]);
   });
 
+  it("has one of its branches as default branch, also if its HEAD names none of them", async () => {
+    const work = await world.checkout();
+    const first = await work.commit("1");
+    for (const branch of ["a", "b"]) await work.git("branch", branch);
+    const tip = await work.commit("2");
+    await work.git("branch", "-m", "main", "trunk");
+    const folder = join(world.folder, "served", "heads.git");
+    await work.git("clone", "-q", "--mirror", ".", folder);
+    const headAt = async (head: string) => {
+      await writeFile(join(folder, "HEAD"), `${head}\n`);
+      await work.git("--git-dir", folder, "update-server-info");
+      return (await bring("/heads.git")).branch;
+    };
+    expect(await headAt("ref: refs/heads/b")).to.equal("b");
+    expect(await headAt("ref: refs/heads/gone")).to.equal("a");
+    expect(await headAt(tip)).to.equal("trunk");
+    await work.git("--git-dir", folder, "update-ref", "refs/heads/master", first);
+    expect(await headAt("ref: refs/heads/gone")).to.equal("master");
+    expect(await headAt(tip)).to.equal("trunk");
+  });
+
+  it("is left when its files together take more of the disk than a repository may have, however small each is", async () => {
+    const work = await world.checkout();
+    await work.git("config", "core.compression", "0");
+    // Each commit is a pack of its own, so git fetches one file after another. The host never sends the last one.
+    const packs = 12;
+    for (let i = 0; i < packs; i++) {
+      await work.commit(randomBytes(900_000).toString("hex"), `file-${i}`);
+      await work.git("repack", "-dq");
+    }
+    await work.git("update-server-info");
+    const folder = join(world.folder, "served", "many.git");
+    await cp(join(work.folder, ".git"), folder, { recursive: true });
+    answers.set("/many.git/objects/pack/pack-", () => {
+      const fetched = requested.filter((path) => path.endsWith(".pack"));
+      return fetched.at(-1) === requested.at(-1) && fetched.length >= packs ? "none" : undefined;
+    });
+    const sizes = { ...GIT_SIZES, repoBytes: 1_000_000 };
+    const { said, refs } = await bring("/many.git", { sizes });
+    expect(said).to.match(
+      /^limit_reached: Cannot import: it takes more than 18777216 bytes on disk/,
+    );
+    expect(refs).to.equal(0);
+  });
+
   it("is followed over IMPORT_REDIRECTS_MAX redirects and not one more", async () => {
     const chain = (redirects: number) => {
       answers.set("/hop-", (times) => {
@@ -280,6 +330,6 @@ describe("the origin of an import", function () {
     answers.set("/large-file", (times) =>
       times === 0 ? { status: 503 } : { status: 200, body: large.toString() },
     );
-    expect(await bring("/repo.git")).to.deep.equal({ said: null, refs: 1 });
+    expect(await bring("/repo.git")).to.deep.equal({ said: null, refs: 1, branch: "main" });
   });
 });

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { refNameFault, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { BranchName, refNameFault, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { GIT_SIZE_SETTINGS } from "../../../schemas/repositories/git-sizes.ts";
 import { IMPORT_MS_MAX, REFS_MAX, REPO_SHALLOW_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   type ImportProgress,
@@ -23,9 +24,16 @@ import { commitPush, reasonOf } from "../packs/commit-push.ts";
 import { inspectPack } from "../packs/inspect-pack.ts";
 import { quarantinePack } from "../packs/quarantine.ts";
 import { startGit } from "../process/git-process.ts";
+import { withinBytes } from "./folder-bytes.ts";
 import { importLfs } from "./import-lfs.ts";
 import { type Origin, type OriginParts, openOrigin, originFault } from "./import-origin.ts";
 import { progressOf } from "./import-progress.ts";
+
+/**
+ * Bytes on disk that an import may take beside twice the limit of a repository: for indexes, and for files that are
+ * smaller than a block.
+ */
+const IMPORT_MORE_BYTES = 16 * 1024 * 1024;
 
 export interface ImportParts extends GitParts, OriginParts {
   lfsObjectsMax?: number;
@@ -64,10 +72,14 @@ export async function importRepo(
     const origin = await openOrigin(parts, { folder, url }, signal);
     const wanted = wantedRefs(origin, branch);
     if (wanted.size === 0) return null;
-    await fetchRefs(origin, [...wanted.keys()], {
-      depth,
-      fileBytesMax: 2 * parts.sizes.repoBytes,
-      onStderr: progressOf(tell),
+    const limit = diskLimit(folder, parts.sizes.repoBytes);
+    await withinBytes(limit, signal, async (within) => {
+      await fetchRefs(origin, [...wanted.keys()], {
+        depth,
+        fileBytesMax: 2 * parts.sizes.repoBytes,
+        onStderr: progressOf(tell),
+        signal: within,
+      });
     });
     tell({ step: "checking", percent: null });
     const refs = await listRefs(origin.git);
@@ -79,7 +91,7 @@ export async function importRepo(
     }
     // The default branch is also set before the first object is added, because a repeated task ends early if the
     // repository has refs.
-    const head = branch === null ? origin.head : `refs/heads/${branch}`;
+    const head = branch === null ? headOf(origin, refs) : `refs/heads/${branch}`;
     if (head !== undefined && refs.has(head)) await setHead(parts.actors, id, head);
     // Large files are also imported before the refs, because a repeated task ends early if the repository has refs.
     const large = { folder, tips: [...refs.values()], url: origin.url };
@@ -105,13 +117,28 @@ async function emptyRepository(folder: string): Promise<void> {
   await writeFile(join(folder, "HEAD"), "ref: refs/heads/none-of-those\n");
 }
 
+/**
+ * Limits all files of an import together. An origin that is only a folder of files (the dumb protocol) can name any
+ * number of packs and objects, and the limit for each file does not bound their sum.
+ */
+const diskLimit = (folder: string, repoBytes: number): Parameters<typeof withinBytes>[0] => {
+  const bytesMax = 2 * repoBytes + IMPORT_MORE_BYTES;
+  const text = `Cannot import: it takes more than ${bytesMax} bytes on disk; a repository may have ${repoBytes} (${GIT_SIZE_SETTINGS.repoBytes})`;
+  return { folder, bytesMax, tooLarge: () => new ActorError("limit_reached", text) };
+};
+
 async function fetchRefs(
   { git, url }: Origin,
   refs: readonly string[],
   {
     depth,
     ...options
-  }: { depth: number | null; fileBytesMax: number; onStderr: (text: string) => void },
+  }: {
+    depth: number | null;
+    fileBytesMax: number;
+    onStderr: (text: string) => void;
+    signal: AbortSignal;
+  },
 ): Promise<void> {
   const specs = refs.map((ref) => `+${ref}:${ref}`).join("\n");
   const shallower = depth === null ? [] : [`--depth=${depth}`];
@@ -142,6 +169,23 @@ function wantedRefs({ refs }: Origin, branch: string | null): Map<string, string
   }
   return wanted;
 }
+
+/**
+ * Returns the ref of the new default branch: the branch of the origin's HEAD. If HEAD names no imported branch,
+ * chooses one, because a clone without a default branch has no files: a branch at the commit of HEAD, or else any.
+ */
+function headOf(
+  { head, refs: known }: Pick<Origin, "head" | "refs">,
+  refs: ReadonlyMap<string, string>,
+): string | undefined {
+  if (head !== undefined && refs.has(head)) return head;
+  const branches = [...refs.keys()].filter((ref) => ref.startsWith("refs/heads/")).sort();
+  const atHead = branches.filter((ref) => refs.get(ref) === known.get("HEAD"));
+  const candidates = atHead.length > 0 ? atHead : branches;
+  return USUAL_HEADS.find((ref) => candidates.includes(ref)) ?? candidates[0];
+}
+
+const USUAL_HEADS = ["refs/heads/main", "refs/heads/master"];
 
 async function listRefs(git: Origin["git"]): Promise<Map<string, string>> {
   const { code, stdout, stderr } = await git(["for-each-ref", "--format=%(objectname) %(refname)"]);
@@ -236,7 +280,7 @@ function packAll(folder: string, signal: AbortSignal): AsyncDisposable & { outpu
 
 async function setHead(actors: ActorClient, id: string, head: string): Promise<void> {
   const defaultBranch = head.slice("refs/heads/".length);
-  if (refNameFault(head) !== undefined || !head.startsWith("refs/heads/")) return;
+  if (!head.startsWith("refs/heads/") || !BranchName.safeParse(defaultBranch).success) return;
   await actors.call(repoContract, id, "configure", { defaultBranch });
 }
 

@@ -1,6 +1,8 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { deflateRawSync, deflateSync } from "node:zlib";
 import { expect } from "chai";
 import { GIT_SIZES, inflatedBytes } from "../../../schemas/repositories/git-sizes.ts";
 import {
@@ -67,6 +69,35 @@ describe("inspectPack()", function () {
       );
     expect(await inspected(bytes)).to.equal(undefined);
     expect(await inspected(bytes - 1)).to.contain("Cannot list objects of a push");
+  });
+
+  it("reads a delta whose compressed bytes begin with many empty blocks", async () => {
+    const work = new Checkout(await mkdtemp(join(tmpdir(), "trunkline-inspect-")));
+    folders.push(work.folder);
+    await work.git("init", "-q");
+    const base = Buffer.from("base".repeat(9));
+    // The sizes 36 and 37, a copy of 36 bytes, and one more byte.
+    const delta = Buffer.from([36, 37, 0x90, 36, 1, 0x78]);
+    const empty = Array.from({ length: 1_000 }, () => Buffer.from("000000ffff", "hex"));
+    const packedBase = Buffer.concat([Buffer.from([0xb4, 2]), deflateSync(base)]);
+    const packedDelta = Buffer.concat([
+      Buffer.from([0x66, packedBase.length]),
+      ...[Buffer.from("7801", "hex"), ...empty, deflateRawSync(delta)],
+      deflateSync(delta).subarray(-4),
+    ]);
+    const head = Buffer.from("5041434b0000000200000002", "hex");
+    const content = Buffer.concat([head, packedBase, packedDelta]);
+    const sum = createHash("sha1").update(content).digest();
+    const path = join(work.folder, "pack-x");
+    await writeFile(`${path}.pack`, Buffer.concat([content, sum]));
+    await work.git("index-pack", "--strict", `${path}.pack`);
+    const ids = [base, Buffer.concat([base, Buffer.from("x")])].map((blob) =>
+      createHash("sha1").update(`blob ${blob.length}\0`).update(blob).digest("hex"),
+    );
+    const nowhere = { cwd: work.folder, alone: {}, together: {} };
+    const files = withWhole(filesOf(path));
+    const { types } = await inspectPack(files, nowhere, new Set(ids), signal);
+    expect([...types].sort()).to.deep.equal(ids.map((id) => [id, "blob"]).sort());
   });
 
   it("accepts treesMax directories and refuses one more, whether git or our code lists them", async () => {

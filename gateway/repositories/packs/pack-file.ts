@@ -14,8 +14,10 @@ const ID_BYTES = 20;
 const FANOUT_AT = 8;
 const IDS_AT = FANOUT_AT + 256 * 4;
 const INDEX_MAGIC = 0xff744f63;
-/** Compressed bytes of a delta that are enough to decompress its first bytes, which state the size of the object. */
+/** Compressed bytes of a delta that usually give its first bytes, which state the size of the object. */
 const DELTA_HEAD_BYTES = 2_048;
+/** Bytes of the two sizes at the start of a delta. A size has seven bits in each byte, and at most 64 bits. */
+const DELTA_SIZES_BYTES = 20;
 
 /** The index of a pack, version 2. */
 export class PackIndex {
@@ -124,9 +126,11 @@ function typeOf(pack: Buffer, index: PackIndex, entry: Entry): string {
 }
 
 /** Returns the size of the object that a delta produces: the second of the two sizes at the start of the delta. */
-function deltaResultBytes(pack: Buffer, { dataAt }: Entry): number {
-  const packed = pack.subarray(dataAt, dataAt + DELTA_HEAD_BYTES);
-  const delta = inflateSync(packed, { finishFlush: constants.Z_SYNC_FLUSH });
+function deltaResultBytes(pack: Buffer, { dataAt, bytes }: Entry): number {
+  const head = inflated(pack.subarray(dataAt, dataAt + DELTA_HEAD_BYTES));
+  // A stream may begin with any number of empty blocks. Then the whole delta is decompressed.
+  const isEnough = head.length >= Math.min(bytes, DELTA_SIZES_BYTES);
+  const delta = isEnough ? head : inflated(pack.subarray(dataAt));
   let at = 0;
   const varint = () => {
     let [value, shift] = [0, 0];
@@ -140,3 +144,5 @@ function deltaResultBytes(pack: Buffer, { dataAt }: Entry): number {
   varint();
   return varint();
 }
+
+const inflated = (packed: Buffer) => inflateSync(packed, { finishFlush: constants.Z_SYNC_FLUSH });

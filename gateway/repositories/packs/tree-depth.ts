@@ -22,8 +22,11 @@ export interface ObjectFolders {
 }
 
 const ID_BYTES = 20;
-/** The start of a directory's entry in a tree. Git refuses any other spelling of this mode. */
-const DIRECTORY = Buffer.from("40000 ");
+const BLANK = 0x20;
+const DIGIT_0 = 0x30;
+/** The bits of a mode that hold the type of an entry, and the type of a directory (inode(7)). */
+const TYPE_BITS = 0o170000;
+const DIRECTORY_TYPE = 0o040000;
 
 /**
  * Measures the depth of a push's new directories, without stored directories in them. Returns undefined if they have
@@ -139,12 +142,22 @@ function directoriesIn(tree: Buffer): Buffer[] {
   for (let at = 0; at < tree.length; ) {
     const idAt = tree.indexOf(0, at) + 1;
     if (idAt === 0) break;
-    if (DIRECTORY.compare(tree, at, at + DIRECTORY.length) === 0) {
-      found.push(tree.subarray(idAt, idAt + ID_BYTES));
-    }
+    if (isDirectory(tree, at)) found.push(tree.subarray(idAt, idAt + ID_BYTES));
     at = idAt + ID_BYTES;
   }
   return found;
+}
+
+/**
+ * Returns whether an entry is a directory to git, which ignores all other bits of a mode: `040000` and `40755` are
+ * directories too. The strict check of a pack accepts both.
+ */
+function isDirectory(tree: Buffer, at: number): boolean {
+  let mode = 0;
+  for (let next = at; next < tree.length && tree[next] !== BLANK; next++) {
+    mode = (mode << 3) | ((tree[next] ?? 0) - DIGIT_0);
+  }
+  return (mode & TYPE_BITS) === DIRECTORY_TYPE;
 }
 
 /** Returns the greatest depth. Trees are named by their content, so no tree is below itself. */

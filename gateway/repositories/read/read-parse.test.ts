@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { processorTime } from "../../../scripts/testing/processor-time.ts";
-import { parseCommit } from "./read-parse.ts";
+import { parseCommit, parseTree } from "./read-parse.ts";
 
 const TREE = "1".repeat(40);
 const HEAD = `tree ${TREE}\nparent ${"2".repeat(40)}\nparent ${"3".repeat(40)}\nauthor A <a@x> 7 +0000\ncommitter B <b@x> 8 -0130\n`;
@@ -30,5 +30,26 @@ describe("parseCommit()", () => {
       expect(treeHash).to.equal(TREE);
       expect(elapsed(), line).to.be.below(5_000);
     }
+  });
+});
+
+describe("parseTree()", () => {
+  it("takes each entry for what git takes it for, whatever other bits its mode has", async () => {
+    const modes = [
+      ["100644", "blob"],
+      ["100664", "blob"],
+      ["100755", "exec"],
+      ["100700", "exec"],
+      ["120777", "symlink"],
+      ["40000", "tree"],
+      ["040000", "tree"],
+      ["40755", "tree"],
+      ["160000", "gitlink"],
+      ["140000", "gitlink"],
+    ] as const;
+    const id = Buffer.alloc(20, 1);
+    const tree = modes.flatMap(([mode]) => [Buffer.from(`${mode} n\0`), id]);
+    const entries = await parseTree(Buffer.concat(tree));
+    expect(entries.map(({ type }) => type)).to.deep.equal(modes.map(([, type]) => type));
   });
 });

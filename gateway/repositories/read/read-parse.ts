@@ -38,7 +38,7 @@ export interface TreeEntry {
 /** An entry of a directory. Its name has the bytes that git stores, which need not be UTF-8. */
 export interface RawEntry {
   name: Buffer;
-  mode: string;
+  mode: EntryMode;
   hash: string;
 }
 
@@ -109,8 +109,7 @@ function* entriesOf(content: Buffer): Generator<PlacedEntry, void, undefined> {
     const blank = content.indexOf(0x20, at);
     const zero = content.indexOf(0, blank);
     if (blank < 0 || zero < 0) throw new Error("Cannot read tree: an entry is cut off");
-    // Some old histories have a zero before the mode of a directory.
-    const mode = content.toString("latin1", at, blank).replace(/^0+/, "");
+    const mode = knownMode(content.toString("latin1", at, blank));
     const name = content.subarray(blank + 1, zero);
     const to = zero + 1 + ID_BYTES;
     const hash = content.toString("hex", zero + 1, to);
@@ -123,14 +122,26 @@ function* entriesOf(content: Buffer): Generator<PlacedEntry, void, undefined> {
 export async function parseTree(content: Buffer): Promise<TreeEntry[]> {
   const entries: TreeEntry[] = [];
   await walkTree(content, ({ name, mode, hash }) => {
-    const known = shownMode(mode);
-    entries.push({ name: name.toString("utf8"), mode: known, hash, type: ENTRY_TYPES[known] });
+    entries.push({ name: name.toString("utf8"), mode, hash, type: ENTRY_TYPES[mode] });
   });
   return entries;
 }
 
-/** Returns the mode of an entry as git shows it. Git ignores the other bits of a file's mode. */
-function shownMode(mode: string): EntryMode {
+/**
+ * Returns the mode that git takes an entry for. Git reads the type and, of a file, whether its owner may execute it.
+ * Old histories have other bits too, or a zero before the mode of a directory.
+ */
+function knownMode(mode: string): EntryMode {
   if (Object.hasOwn(ENTRY_TYPES, mode)) return mode as EntryMode;
-  return (Number.parseInt(mode, 8) & 0o100) === 0 ? "100644" : "100755";
+  const bits = Number.parseInt(mode, 8);
+  switch (bits & 0o170000) {
+    case 0o100000:
+      return (bits & 0o100) === 0 ? "100644" : "100755";
+    case 0o120000:
+      return "120000";
+    case 0o040000:
+      return "40000";
+    default:
+      return "160000";
+  }
 }

@@ -98,7 +98,7 @@ export async function applyChanges(
   async function changed(
     known: RawEntry | undefined,
     { own, below, at }: Directory,
-  ): Promise<{ mode: string; hash: string } | undefined> {
+  ): Promise<Pick<RawEntry, "mode" | "hash"> | undefined> {
     if (own && !("delete" in own.change)) {
       if (known?.mode === TREE) throw faultAt(own.at, "it is a directory");
       const { content, mode } = own.change;

@@ -3,18 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
+import type { RawEntry } from "../read/read-parse.ts";
 import { runGitClient } from "../testing/git-world.ts";
 import { makeObject } from "./commit-changes.ts";
 import { changeTree, keyOf } from "./tree-content.ts";
 
 const FILE = "100644";
 const DIRECTORY = "40000";
-
-interface Entry {
-  name: Buffer;
-  mode: string;
-  hash: string;
-}
 
 describe("changeTree()", function () {
   this.timeout(120_000);
@@ -26,7 +21,7 @@ describe("changeTree()", function () {
   after(() => rm(cwd, { recursive: true }));
 
   /** Returns the id of the tree that git makes of these entries. */
-  async function idByGit(entries: readonly Entry[]): Promise<string> {
+  async function idByGit(entries: readonly RawEntry[]): Promise<string> {
     const lines = entries.map(({ name, mode, hash }) => {
       const type = mode === DIRECTORY ? "tree" : "blob";
       return Buffer.concat([Buffer.from(`${mode} ${type} ${hash}\t`), name, Buffer.alloc(1)]);
@@ -44,11 +39,11 @@ describe("changeTree()", function () {
     const nameOf = () =>
       Array.from({ length: random.integer(1, 4) }, () => random.pick(steps)).join("");
     const isName = (name: string) => name !== "." && name !== "..";
-    const known = new Map<string, Entry>();
+    const known = new Map<string, RawEntry>();
     let content: Buffer = Buffer.alloc(0);
     for (let round = 0; round < 60; round++) {
       const names = Array.from({ length: random.integer(1, 12) }, nameOf).filter(isName);
-      const changed = new Map<string, Entry | undefined>();
+      const changed = new Map<string, RawEntry | undefined>();
       for (const name of names) {
         const bytes = Buffer.from(name);
         const mode = random.chance(0.5) ? FILE : DIRECTORY;
