@@ -215,10 +215,12 @@ export const DELIVERIES_TOGETHER_MAX = 64;
 export const DELIVERY_ERROR_CHARS_MAX = 1_000;
 /**
  * Limit of the entries that are removed from a log in one step. The limit below is for the entries that one listing
- * examines.
+ * or one search examines.
  */
 export const DELIVERIES_TRIMMED_AT_ONCE = 100;
 export const DELIVERIES_SCANNED_MAX = 5_000;
+/** Limit of replayed events that wait, so that new events still have room. */
+export const REPLAYS_WAITING_MAX = 5_000;
 /** Limit of the entries in one answer that lists a log. */
 export const DELIVERIES_LISTED_MAX = 100;
 
