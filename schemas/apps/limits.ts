@@ -123,6 +123,8 @@ export const APP_HELD_BYTES_MAX = 128 * 1024 * 1024;
  * applies this limit, and its host enforces it.
  */
 export const APP_LOG_LINES_A_SECOND_MAX = 500;
+/** Limit of the log lines of one account's apps per second on one host: those of four apps at their limit. */
+export const APP_LOG_LINES_OF_ACCOUNT_MAX = 2_000;
 
 /** Limit of the characters of a stack that are kept, so that it fits in an app's answer and in a line of its log. */
 export const APP_STACK_CHARS_MAX = 4_000;
