@@ -29,5 +29,10 @@ export const KEPT_STORE_BYTES = 1024 ** 3;
 export const CACHE_BYTES_MAX = 512 * 1024 ** 2;
 /** Maximum bytes of the lines that apps have printed. Above it, the stream drops the oldest lines. */
 export const APP_LOGS_BYTES_MAX = 512 * 1024 ** 2;
+/**
+ * Maximum bytes of the lines of one account's apps, of those that one host has printed. Above it, the host drops the
+ * account's oldest lines.
+ */
+export const APP_LOGS_OF_ACCOUNT_BYTES_MAX = APP_LOGS_BYTES_MAX / 8;
 /** Maximum bytes of request steps. They suffice for about 60,000 requests with four steps each. */
 export const TRACES_BYTES_MAX = 24 * 1024 ** 2;

@@ -203,6 +203,8 @@ export const deadAddress = (subject: string) => subject.slice("dead.".length);
 
 /** The subject of the lines that an app has printed. `key` is the `appKey`. */
 export const appLogSubject = (key: string) => `applog.${encodeKey(key)}`;
+/** The subjects of the lines of all apps of an account. */
+export const appLogsOf = (accountId: string) => `${appLogSubject(accountId)}.>`;
 
 /**
  * Returns the subject for the steps of a request. Many requests share a subject, because the bus keeps the name of each

@@ -11,6 +11,7 @@ import { AgentDelivery } from "./agent.ts";
 import { AppRequest } from "./app-exchange.ts";
 import {
   DELIVERIES_LISTED_MAX,
+  DELIVERIES_SCANNED_MAX,
   DELIVERIES_TOGETHER_MAX,
   DELIVERY_ERROR_CHARS_MAX,
   EVENT_ID_CHARS_MAX,
@@ -100,6 +101,18 @@ export const ReceivedEvent = z.object({
 });
 export type ReceivedEvent = z.infer<typeof ReceivedEvent>;
 
+const Replayed = {
+  /** Numbers, both ends included. */
+  from: z.int().min(1).optional(),
+  to: z.int().min(1).optional(),
+  /** Events received from this time on. */
+  receivedFrom: EpochMs.optional(),
+  receivedTo: EpochMs.optional(),
+  status: DeliveryStatus.exclude(["waiting"]).optional(),
+};
+/** First and last number of each run of consecutive numbers. */
+const Runs = z.array(z.tuple([z.int().min(1), z.int().min(1)])).max(DELIVERIES_SCANNED_MAX);
+
 export const agentInbox = defineContract({
   kind: "agent-inbox",
   messages: {
@@ -153,19 +166,24 @@ export const agentInbox = defineContract({
     /** The same report as a send, if the call got no reply. */
     delivered: { input: Delivered },
     /**
+     * Finds the events that `replay` would deliver again. Examines DELIVERIES_SCANNED_MAX events at most, because the
+     * first read of an event takes long.
+     */
+    find: {
+      input: z.object(Replayed),
+      reply: z.object({
+        runs: Runs,
+        /** Number to pass as `from` for the next events. Absent at the end of the log. */
+        next: z.int().min(1).optional(),
+      }),
+    },
+    /**
      * Delivers events from the log again, except waiting ones. They are delivered in the order of arrival, before
-     * waiting events that arrived later.
+     * waiting events that arrived later. With `numbers`, examines only these events. Gateways of earlier versions send
+     * no numbers.
      */
     replay: {
-      input: z.object({
-        /** Numbers, both ends included. */
-        from: z.int().min(1).optional(),
-        to: z.int().min(1).optional(),
-        /** Events received from this time on. */
-        receivedFrom: EpochMs.optional(),
-        receivedTo: EpochMs.optional(),
-        status: DeliveryStatus.exclude(["waiting"]).optional(),
-      }),
+      input: z.object({ ...Replayed, numbers: Runs.optional() }),
       reply: z.object({ replayed: z.int().min(0) }),
     },
     /** Lists events, newest first. Begins below the number `before`. */

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { ActorError } from "../errors.ts";
+import { Id } from "../values.ts";
 import { AppName } from "./app-names.ts";
 import { AGENT_ROOM_BYTES } from "./limits.ts";
 
@@ -38,6 +39,8 @@ export const appUsage = defineContract({
         bytes: Bytes,
         wanted: Bytes,
         limits: AgentLimits,
+        /** The app's id. Refuses with `not_found` if the app with this id was purged. Earlier versions send no id. */
+        appId: Id.optional(),
       }),
       reply: z.object({ bytes: Bytes }),
     },
@@ -45,8 +48,11 @@ export const appUsage = defineContract({
     stored: {
       input: z.object({ agent: z.string(), part: z.enum(["inbox", "outgoing"]), bytes: Bytes }),
     },
-    /** Removes the counts of an app, because all of its data was deleted. */
-    purged: { input: z.object({ app: AppName }) },
+    /**
+     * Removes the counts of an app, because all of its data was deleted. An agent of the app with this id may still
+     * finish a turn, and can reserve nothing from now on. Earlier versions send no id.
+     */
+    purged: { input: z.object({ app: AppName, id: Id.optional() }) },
     get: {
       input: z.object({}),
       reply: Counted.extend({ apps: z.array(Counted.extend({ name: AppName })) }),

@@ -37,6 +37,8 @@ export const ServingApp = z.object({
   bundle: z.string(),
   config: AppConfig,
   secrets: z.array(SealedSecret).max(APP_SECRETS_MAX),
+  /** Id of this app. An earlier app of the same name had another id. Hosts of earlier versions reply without it. */
+  id: Id.optional(),
   /** A number that changes with the version and with each secret. A process with an older revision is drained. */
   revision: z.int().min(1),
 });

@@ -123,6 +123,8 @@ export const APP_HELD_BYTES_MAX = 128 * 1024 * 1024;
  * applies this limit, and its host enforces it.
  */
 export const APP_LOG_LINES_A_SECOND_MAX = 500;
+/** Limit of the log lines of one account's apps per second on one host: those of four apps at their limit. */
+export const APP_LOG_LINES_OF_ACCOUNT_MAX = 2_000;
 
 /** Limit of the characters of a stack that are kept, so that it fits in an app's answer and in a line of its log. */
 export const APP_STACK_CHARS_MAX = 4_000;
@@ -215,10 +217,12 @@ export const DELIVERIES_TOGETHER_MAX = 64;
 export const DELIVERY_ERROR_CHARS_MAX = 1_000;
 /**
  * Limit of the entries that are removed from a log in one step. The limit below is for the entries that one listing
- * examines.
+ * or one search examines.
  */
 export const DELIVERIES_TRIMMED_AT_ONCE = 100;
 export const DELIVERIES_SCANNED_MAX = 5_000;
+/** Limit of replayed events that wait, so that new events still have room. */
+export const REPLAYS_WAITING_MAX = 5_000;
 /** Limit of the entries in one answer that lists a log. */
 export const DELIVERIES_LISTED_MAX = 100;
 

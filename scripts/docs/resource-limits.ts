@@ -55,6 +55,8 @@ import {
   APP_ANSWER_BYTES_MAX,
   APP_BUNDLE_BYTES_MAX,
   APP_HEAP_MB_MAX,
+  APP_LOG_LINES_A_SECOND_MAX,
+  APP_LOG_LINES_OF_ACCOUNT_MAX,
   APP_PORTS_MAX,
   APP_PORTS_PRESET,
   APP_PROCESSES_MAX,
@@ -123,6 +125,7 @@ import {
   REPO_TOKEN_TTL_S_MIN,
   REPO_TOKENS_MAX,
 } from "../../schemas/repositories/limits.ts";
+import { APP_LOGS_OF_ACCOUNT_BYTES_MAX } from "../../schemas/store-limits.ts";
 import { bytes, count, type LimitRow, time } from "./figures.ts";
 
 export const REPOSITORIES: readonly LimitRow[] = [
@@ -321,6 +324,11 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "memory of an app's process: its JavaScript heap; all of it",
     `${count(APP_HEAP_MB_MAX)} MiB; ${count(APP_RESIDENT_MB_MAX)} MiB`,
     "the process ends, and the caller hears which bound it was",
+  ],
+  [
+    "lines that the apps of an account have printed; lines in a second, of one app; of the account",
+    `${bytes(APP_LOGS_OF_ACCOUNT_BYTES_MAX)} for each host of its agents; ${count(APP_LOG_LINES_A_SECOND_MAX)}; ${count(APP_LOG_LINES_OF_ACCOUNT_MAX)}`,
+    "the oldest are dropped; the log says how many are missing",
   ],
   [
     "what waits for one reader of a socket",

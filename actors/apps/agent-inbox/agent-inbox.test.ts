@@ -2,16 +2,17 @@ import { expect } from "chai";
 import type { AgentDelivery } from "../../../schemas/apps/agent.ts";
 import {
   AGENT_ROOM_BYTES,
+  DELIVERIES_SCANNED_MAX,
   DELIVERIES_TOGETHER_MAX,
   DELIVERIES_TRIMMED_AT_ONCE,
   EVENT_IDS_KEPT_MS,
   EVENT_REQUEST_CHARS_MAX,
   EVENT_ROWS_BYTES_MAX,
   EVENTS_WAITING_MAX,
+  REPLAYS_WAITING_MAX,
 } from "../../../schemas/apps/limits.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { EVENT_INLINE_TOTAL_BYTES_MAX } from "./agent-inbox.ts";
-import { REPLAYS_WAITING_MAX } from "./log.ts";
 import { eventOf, INBOX_KEY, Inbox } from "./testing/inbox.ts";
 import {
   DELIVERIES_TOGETHER_CHARS_MAX,
@@ -601,6 +602,55 @@ describe("agent-inbox", () => {
       expect(inbox.ask("replay", { to: REPLAYS_WAITING_MAX })).to.deep.equal({
         replayed: REPLAYS_WAITING_MAX,
       });
+    });
+  });
+
+  describe("find()", () => {
+    /** Fills the log with ended events, of which every third has failed. */
+    const fill = (count: number) => {
+      for (let number = 1; number <= count; number++) {
+        const ended = number % 3 === 0 ? "failed" : "delivered";
+        inbox.rows.set(`event/${number}`, {
+          ...{ row: "event", id: "f".repeat(32), eventId: "x", source: "github", bodyBytes: 0 },
+          ...{ receivedAt: inbox.now, inlineBytes: 0, attempts: 1, replays: 0, ended },
+        });
+      }
+      inbox.state = { ...inbox.state, next: count + 1 };
+    };
+
+    it("find() examines DELIVERIES_SCANNED_MAX events, and says where to go on", () => {
+      fill(DELIVERIES_SCANNED_MAX + 2);
+      const read = new Set<string>();
+      const { get } = inbox.rows;
+      inbox.rows.get = (row) => {
+        read.add(row);
+        return get.call(inbox.rows, row);
+      };
+      const { runs, next } = inbox.ask("find", { status: "delivered" });
+      expect(read.size).to.equal(DELIVERIES_SCANNED_MAX);
+      expect(runs.slice(0, 2)).to.deep.equal([
+        [1, 2],
+        [4, 5],
+      ]);
+      expect(next).to.equal(DELIVERIES_SCANNED_MAX + 1);
+      expect(inbox.ask("find", { status: "failed", from: next })).to.deep.equal({
+        runs: [[DELIVERIES_SCANNED_MAX + 1, DELIVERIES_SCANNED_MAX + 1]],
+      });
+    });
+
+    it("replay() of found numbers examines only these, and takes those that still fit", () => {
+      fill(9);
+      const request = { method: "POST", url: "/", headers: [] };
+      inbox.rows.set("request/3", { row: "request", request });
+      inbox.rows.delete("event/4");
+      const numbers: [number, number][] = [
+        [2, 3],
+        [5, 6],
+        [12, 12],
+      ];
+      expect(inbox.ask("replay", { status: "failed", numbers })).to.deep.equal({ replayed: 2 });
+      expect(inbox.ask("replay", { status: "failed", numbers })).to.deep.equal({ replayed: 0 });
+      expect(inbox.ask("find", { status: "failed", from: 5 })).to.deep.equal({ runs: [[9, 9]] });
     });
   });
 

@@ -16,7 +16,7 @@ import { countOf, withRun } from "../lib/event-log/number-runs.ts";
 import { type RecentId, recall, recentId, remember } from "../lib/event-log/recent-ids.ts";
 import { AgentInboxState, eventRow, InboxRow, requestRow } from "./agent-inbox-state.ts";
 import { type InboxContext, InboxDraft } from "./inbox-draft.ts";
-import { entryOf, isOver, list, replay } from "./log.ts";
+import { entryOf, find, isOver, list, replay } from "./log.ts";
 import { blobBytesOf, isForgettable, tellInbox, tidy, trim } from "./trim.ts";
 import { beginAndTell, current, isUnderWay, resume, settle, tellAgent } from "./turns.ts";
 
@@ -108,6 +108,11 @@ export const agentInboxActor = defineActor(agentInbox, {
       if (isUnderWay(draft)) tellAgent(draft);
       return draft.transition();
     },
+
+    find: (state, wanted, context) => ({
+      state,
+      reply: find(new InboxDraft(state, context), wanted),
+    }),
 
     replay(state, wanted, context) {
       const draft = new InboxDraft(state, context);

@@ -1,15 +1,13 @@
 /** Lists the log of an inbox for people and clients, and replays events. */
 import type { agentInbox, Delivery } from "../../../schemas/apps/agent-inbox.ts";
-import { DELIVERIES_SCANNED_MAX } from "../../../schemas/apps/limits.ts";
+import { DELIVERIES_SCANNED_MAX, REPLAYS_WAITING_MAX } from "../../../schemas/apps/limits.ts";
 import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { countOf, hasNumber, withRun } from "../lib/event-log/number-runs.ts";
+import { countOf, hasNumber, type NumberRuns, withRun } from "../lib/event-log/number-runs.ts";
 import type { InboxDraft } from "./inbox-draft.ts";
 
 /** Limit of the runs of consecutive numbers that wait. Replays of failed events leave gaps between the runs. */
 const DELIVERY_RUNS_MAX = 1_000;
-/** Limit of replayed events that wait, so that new events still have room. */
-export const REPLAYS_WAITING_MAX = 5_000;
 
 const DAY_MS = 86_400_000;
 
@@ -63,26 +61,51 @@ export function isOver(draft: InboxDraft, number: number): boolean {
   return draft.event(number).receivedAt <= draft.now - draft.state.keep.days * DAY_MS;
 }
 
+type Wanted = Input<Messages["find"]>;
+
+/** Returns the numbers of ended events that fit, from the oldest event on. */
+export function find(draft: InboxDraft, wanted: Wanted): { runs: NumberRuns; next?: number } {
+  const [first, last] = rangeOf(draft, wanted);
+  const end = Math.min(last, first + DELIVERIES_SCANNED_MAX - 1);
+  const runs: NumberRuns = [];
+  for (let number = first; number <= end; number++) {
+    if (!isWanted(draft, number, wanted)) continue;
+    const run = runs.at(-1);
+    if (run?.[1] === number - 1) run[1] = number;
+    else runs.push([number, number]);
+  }
+  return { runs, ...(end < last && { next: end + 1 }) };
+}
+
 /** Adds ended events to the waiting events. The row of an event changes only when its turn begins. */
 export function replay(draft: InboxDraft, wanted: Input<Messages["replay"]>): number {
-  const { state } = draft;
-  const { from = 1, to = Number.MAX_SAFE_INTEGER, status } = wanted;
-  const { receivedFrom = 0, receivedTo = Number.MAX_SAFE_INTEGER } = wanted;
-  let { waiting, waitingBytes = 0 } = state;
+  const [first, last] = rangeOf(draft, wanted);
+  let { waiting, waitingBytes = 0 } = draft.state;
   let replayed = 0;
-  for (let number = Math.max(from, state.first); number <= Math.min(to, state.next - 1); number++) {
-    if (hasNumber(state.waiting, number) || isOver(draft, number)) continue;
-    const { receivedAt, ended, inlineBytes } = draft.event(number);
-    if (receivedAt < receivedFrom || receivedAt > receivedTo) continue;
-    if (status !== undefined && ended !== status) continue;
-    waiting = withRun(waiting, number, number);
-    waitingBytes += inlineBytes;
-    replayed += 1;
-    if (countOf(waiting) > REPLAYS_WAITING_MAX || waiting.length > DELIVERY_RUNS_MAX) {
-      const text = `more than ${REPLAYS_WAITING_MAX} would wait, or ${DELIVERY_RUNS_MAX} of them apart`;
-      throw new ActorError("queue_full", `Cannot replay: ${text}; ask for fewer at once`);
+  for (const [from, to] of wanted.numbers ?? [[first, last]]) {
+    for (let number = Math.max(from, first); number <= Math.min(to, last); number++) {
+      if (hasNumber(waiting, number) || !isWanted(draft, number, wanted)) continue;
+      waiting = withRun(waiting, number, number);
+      waitingBytes += draft.event(number).inlineBytes;
+      replayed += 1;
+      if (countOf(waiting) > REPLAYS_WAITING_MAX || waiting.length > DELIVERY_RUNS_MAX) {
+        const text = `more than ${REPLAYS_WAITING_MAX} would wait, or ${DELIVERY_RUNS_MAX} of them apart`;
+        throw new ActorError("queue_full", `Cannot replay: ${text}; ask for fewer at once`);
+      }
     }
   }
   if (replayed > 0) draft.change({ waiting, waitingBytes });
   return replayed;
+}
+
+/** Returns the first and the last number of the log that are in the wanted range. */
+const rangeOf = ({ state }: InboxDraft, { from = 1, to = Number.MAX_SAFE_INTEGER }: Wanted) =>
+  [Math.max(from, state.first), Math.min(to, state.next - 1)] as const;
+
+function isWanted(draft: InboxDraft, number: number, wanted: Wanted): boolean {
+  if (hasNumber(draft.state.waiting, number) || isOver(draft, number)) return false;
+  const { receivedFrom = 0, receivedTo = Number.MAX_SAFE_INTEGER, status } = wanted;
+  const { receivedAt, ended } = draft.event(number);
+  if (receivedAt < receivedFrom || receivedAt > receivedTo) return false;
+  return status === undefined || ended === status;
 }

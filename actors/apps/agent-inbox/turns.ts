@@ -25,7 +25,7 @@ export const DELIVERY_TRIES_MAX = DELIVERY_PAUSES_MS.length + 1;
 export const DELIVERIES_TOGETHER_CHARS_MAX = EVENT_REQUEST_CHARS_MAX;
 /**
  * An attempt without an answer for this time counts as failed, because the agent surely did not receive the mail.
- * Mail is retried for two minutes, and may be queued before that.
+ * Mail is retried for two minutes, or HOSTED_MAIL_MS_MAX after temporary errors, and may be queued before that.
  */
 export const DELIVERY_ANSWER_MS_MAX = 300_000;
 

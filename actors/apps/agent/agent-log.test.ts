@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { appKey } from "../../../schemas/apps/app-names.ts";
 import { appUsage } from "../../../schemas/apps/app-usage.ts";
 import { AGENT_RECORD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { agentLogsOf } from "../../../schemas/split-streams.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { ACCOUNT, AGENT_LIMITS, keyOf } from "../../../scripts/testing/agent-world.ts";
@@ -91,9 +92,10 @@ describe("AgentLog", function () {
   it("leaves nothing of a record that was refused", async () => {
     const { open, stored, isThere } = opened("refused");
     const { log } = await open();
+    await log.append(record(2));
     await open();
     const image = { record: Buffer.alloc(AGENT_RECORD_BYTES_MAX + 1), isImage: true };
-    for (const wanted of [record(2, image), record(2, { actions: largeActions(2) })]) {
+    for (const wanted of [record(3, image), record(3, { actions: largeActions(3) })]) {
       const outcome = await log.append(wanted).catch((error: Error) => error.constructor.name);
       expect(outcome).to.equal("LogTaken");
     }
@@ -216,6 +218,43 @@ describe("AgentLog", function () {
       await next.log.leave();
       expect(await emptied.last()).to.equal(undefined);
       expect(await usage()).to.deep.equal(before);
+    });
+
+    it("states a reservation before the account makes it, so the owner after a killed one ends the count", async () => {
+      const before = await usage();
+      const client: Pick<ActorClient, "call"> = {
+        async call(...asked) {
+          await world.client.call(...asked);
+          throw new Error("killed");
+        },
+      };
+      const killed = await opened("reserved", { client }).open();
+      expect(await refusal(killed.log.append(record(killed.lastCommit + 1)))).to.equal("Error");
+      const { open, last } = opened("reserved", { blankLogS: 10 });
+      expect((await last())?.header.get("Nats-TTL")).to.equal("");
+      expect((await usage()).agents).to.equal(before.agents + 1);
+      const next = await open();
+      // The owner renews no record of such a log: the renewed one would expire, and would state no reservation.
+      const other = opened("renewed", { blankLogS: 10 });
+      await other.open();
+      const first = await other.last();
+      await until("another is renewed", async () => (await other.last())?.seq !== first?.seq);
+      expect((await last())?.header.get("Nats-TTL")).to.equal("");
+      await next.log.empty(next.lastCommit + 1);
+      await next.log.leave();
+      expect(await last()).to.equal(undefined);
+      expect(await usage()).to.deep.equal(before);
+    });
+
+    it("leaves nothing if the account refuses the first reservation", async () => {
+      const client = {
+        call: () => Promise.reject(new ActorError("limit_reached", "Cannot create the agent")),
+      };
+      const { open, last } = opened("too-many", { client });
+      const { log, lastCommit } = await open();
+      expect(await refusal(log.append(record(lastCommit + 1)))).to.equal("ActorError");
+      await log.leave();
+      expect(await last()).to.equal(undefined);
     });
 
     it("empty() by a former owner changes nothing", async () => {

@@ -88,6 +88,8 @@ export class AgentLog {
   #named: string[] = [];
   /** True while no message of the log has data: somebody has addressed the agent, but it has stored nothing. */
   #isBlank: boolean;
+  /** Sequence of the takeover record, if a record without data follows it. */
+  #before: number[] = [];
   #renewals: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
   #appending: Promise<void> | undefined;
@@ -161,8 +163,8 @@ export class AgentLog {
     // A log that the account counts stays, so that its next owner ends the count.
     if (!this.#isBlank || this.#room.isCounted) return;
     await this.#renewing;
-    // If the record cannot be removed now, it expires, or the next owner removes it.
-    await this.#log.remove([this.#log.last]).catch(() => {});
+    // If a record cannot be removed now, it expires, or the next owner removes it.
+    await this.#log.remove([this.#log.last, ...this.#before]).catch(() => {});
   }
 
   /**
@@ -178,11 +180,14 @@ export class AgentLog {
     const actions = record.actions.length > 0 ? JSON.stringify(record.actions) : "";
     const added = record.record.length + Buffer.byteLength(actions);
     const bytes = record.isImage ? added : this.#bytes + added;
-    if (record.isGone && bytes <= AGENT_ROOM_BYTES) await this.#room.letGo();
-    else await this.#room.hold(bytes);
-    const message = await this.#encode(record, actions);
     this.#stopRenewals();
     await this.#renewing;
+    if (record.isGone && bytes <= AGENT_ROOM_BYTES) await this.#room.letGo();
+    else {
+      if (this.#isBlank && !this.#room.isCounted) await this.#announce(record.commit - 1, bytes);
+      await this.#room.hold(bytes);
+    }
+    const message = await this.#encode(record, actions);
     const named = blobsOf((name) => message.headers[name] ?? "");
     try {
       await this.#log.append(message);
@@ -196,6 +201,17 @@ export class AgentLog {
     if (record.isImage) this.#remove(this.#named.splice(0));
     this.#named.push(...named);
     this.#bytes = bytes;
+  }
+
+  /**
+   * Stores a record that states a reservation before the account makes it. It does not expire. So if this host is
+   * killed before it stores the first data, the next owner finds the record, and ends the count.
+   */
+  async #announce(commit: number, bytes: number): Promise<void> {
+    const headers = { [COMMIT]: String(commit), [ARRIVED]: "0", [ROOM]: String(bytes) };
+    const before = this.#log.last;
+    await this.#log.append({ payload: new Uint8Array(), headers });
+    this.#before = [before];
   }
 
   /** Keeps the only record of a log without data from expiring while its owner has the log open. */
@@ -254,7 +270,8 @@ export class AgentLog {
 
   async #load(messages: readonly LogMessage[]): Promise<LoadedLog> {
     const spent = messages.filter(isSpent);
-    if (this.#isBlank) this.#startRenewals();
+    // The record of a log that the account counts does not expire.
+    if (this.#isBlank && !this.#room.isCounted) this.#startRenewals();
     // The log of an agent that stored nothing was removed, and its numbers with it. Sequences of the stream never
     // repeat, and a record has at least one, so each number of a commit is larger than those of all earlier logs.
     const lastCommit = this.#isBlank ? this.#log.last : commitOf(messages.at(-1)) + 1;

@@ -6,7 +6,7 @@
 import type { AgentAddress } from "../../../schemas/apps/app-names.ts";
 import { type AgentLimits, appUsage } from "../../../schemas/apps/app-usage.ts";
 import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
-import { ActorError } from "../../../schemas/errors.ts";
+import { ActorError, type ErrorCode } from "../../../schemas/errors.ts";
 import type { ActorClient } from "../../runtime/calls/actor-client.ts";
 
 /** A growing agent reserves the bytes that it needs, times this factor. */
@@ -22,6 +22,7 @@ export class AgentRoom {
   readonly #limits: AgentLimits;
   readonly #agent: string;
   readonly #accountId: string;
+  readonly #appId: string | undefined;
   #held = 0;
   /** Whether the account counts bytes of this agent. */
   #isCounted = false;
@@ -29,12 +30,13 @@ export class AgentRoom {
   constructor(
     actors: Pick<ActorClient, "call">,
     limits: AgentLimits,
-    { key, accountId }: Pick<AgentAddress, "accountId"> & { key: string },
+    of: Pick<AgentAddress, "accountId"> & { key: string; appId?: string | undefined },
   ) {
     this.#actors = actors;
     this.#limits = limits;
-    this.#agent = key;
-    this.#accountId = accountId;
+    this.#agent = of.key;
+    this.#accountId = of.accountId;
+    this.#appId = of.appId;
   }
 
   /** Bytes that the account has reserved for the agent. The log states them. */
@@ -70,17 +72,23 @@ export class AgentRoom {
   }
 
   async #ask(bytes: number, wanted: number): Promise<void> {
+    const appId = this.#appId;
     const input = { agent: this.#agent, bytes, wanted, limits: this.#limits };
     const { isCounted } = this;
     // If the answer is lost, the account may have counted.
     this.#isCounted = true;
-    const counting = this.#actors.call(appUsage, this.#accountId, "hold", input);
+    const counting = this.#actors.call(appUsage, this.#accountId, "hold", {
+      ...input,
+      ...(appId !== undefined && { appId }),
+    });
     const given = await counting.catch((error: unknown) => {
-      if (error instanceof ActorError && error.code === "limit_reached")
-        this.#isCounted = isCounted;
+      if (error instanceof ActorError && isNotCounted(error.code)) this.#isCounted = isCounted;
       throw error;
     });
     this.#held = given.bytes;
     this.#isCounted = given.bytes > 0;
   }
 }
+
+/** Returns whether the account has counted nothing when it refuses with this code. */
+const isNotCounted = (code: ErrorCode) => code === "limit_reached" || code === "not_found";

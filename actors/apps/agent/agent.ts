@@ -42,7 +42,8 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
         throw new ActorError("not_found", text);
       }
       const { accountId } = address;
-      const room = new AgentRoom(parts.actors, parts.limits, { key, accountId });
+      const { id: appId } = running.process.serving;
+      const room = new AgentRoom(parts.actors, parts.limits, { key, accountId, appId });
       const loaded = await AgentLog.open(parts, { key, app, room });
       const opening = AgentInstance.open(parts, { key, address }, { running, loaded, context });
       return opening.catch(async (error: unknown) => {

@@ -1,9 +1,12 @@
 /** The stored usage of an account's agents: sums for each app, and the bytes of each agent in rows. */
 import { z } from "zod";
+import { EpochMs, Id } from "../../../schemas/values.ts";
 
 export const AppUsageState = z.object({
   /** Sums by app name. */
   apps: z.record(z.string(), z.object({ agents: z.int().min(0), bytes: z.int().min(0) })),
+  /** Ids of the apps that were purged last, with the time, the oldest first. */
+  purged: z.array(z.object({ id: Id, at: EpochMs })).optional(),
 });
 export type AppUsageState = z.infer<typeof AppUsageState>;
 

@@ -2,11 +2,11 @@ import { expect } from "chai";
 import { agentKey } from "../../../schemas/apps/app-names.ts";
 import { type appUsage, countedBytes, isToBeTold } from "../../../schemas/apps/app-usage.ts";
 import { AGENT_ROOM_BYTES } from "../../../schemas/apps/limits.ts";
-import type { Input } from "../../../schemas/contract.ts";
+import type { DeepReadonly, Input } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { AGENT_USAGE_ENTRIES_MAX, appUsageActor } from "./app-usage.ts";
-import type { AppUsageRow } from "./app-usage-state.ts";
+import { AGENT_USAGE_ENTRIES_MAX, appUsageActor, PURGED_APPS_KEPT_MAX } from "./app-usage.ts";
+import type { AppUsageRow, AppUsageState } from "./app-usage-state.ts";
 
 type Messages = (typeof appUsage)["messages"];
 
@@ -15,7 +15,7 @@ const agent = (name: string, app = "hooks") =>
 
 /** Runs the actor with its rows, one message after the other. */
 class Usage {
-  state = appUsageActor.initial;
+  state: DeepReadonly<AppUsageState> = appUsageActor.initial;
   rows = new Map<string, AppUsageRow>();
 
   run<N extends keyof Messages & string>(message: N, input: Input<Messages[N]>) {
@@ -138,6 +138,34 @@ describe("app-usage", () => {
       apps: [{ name: "hooks-2", agents: 2, bytes: 14 }],
     });
     expect([...usage.rows.keys()].every((name) => name.startsWith("hooks-2/"))).to.equal(true);
+  });
+
+  it("hold() refuses an app that was purged, also a smaller number, and takes the next app of its name", () => {
+    const usage = new Usage();
+    const [gone, present] = ["1".repeat(32), "2".repeat(32)];
+    const hold = (bytes: number, appId: string) => {
+      const limits = { agents: 9, bytes: 0 };
+      return usage.run("hold", { agent: agent("a"), bytes, wanted: bytes, limits, appId });
+    };
+    hold(7, gone);
+    for (let times = 0; times < 2; times++) usage.run("purged", { app: "hooks", id: gone });
+    hold(9, present);
+    for (const bytes of [10, 0]) {
+      expect(refusal(() => hold(bytes, gone)).code).to.equal("not_found");
+    }
+    // A worker of an earlier version sends no id.
+    usage.run("purged", { app: "other" });
+    expect(refusal(() => hold(10, gone)).code).to.equal("not_found");
+    expect(usage.total).to.deep.equal({ agents: 1, bytes: 9 });
+  });
+
+  it("purged() remembers the last PURGED_APPS_KEPT_MAX apps", () => {
+    const usage = new Usage();
+    const ids = Array.from({ length: PURGED_APPS_KEPT_MAX + 1 }, (_, at) =>
+      at.toString(16).padStart(32, "0"),
+    );
+    for (const id of ids) usage.run("purged", { app: "hooks", id });
+    expect(usage.state.purged?.map(({ id }) => id)).to.deep.equal(ids.slice(1));
   });
 
   it("isToBeTold() is true for the first byte, after a change of more than a quarter, and for the last byte", () => {

@@ -12,6 +12,13 @@ const AGENT_USAGE_ROWS = 64;
 /** Limit of the agents in one row, at some 50 bytes each, so that the row fits in ROW_BYTES_MAX. */
 export const AGENT_USAGE_ENTRIES_MAX = 4_000;
 
+/**
+ * Time for which a purged app can reserve nothing. Its last turns end much earlier, except on a host that stood still.
+ * The limit below is for the number of such apps.
+ */
+const PURGED_APPS_KEPT_MS = 3_600_000;
+export const PURGED_APPS_KEPT_MAX = 500;
+
 type State = DeepReadonly<AppUsageState>;
 type Rows = ReadonlyMap<string, DeepReadonly<AppUsageRow>>;
 
@@ -22,7 +29,8 @@ const PARTS = { log: 0, inbox: 1, outgoing: 2 } as const;
 /**
  * Stored at: account id
  *
- * State: `{ apps: { <app>: { agents, bytes } } }`: how many agents keep something, and what they keep
+ * State: `{ apps: { <app>: { agents, bytes } }, purged?: [{ id, at }] }`: how many agents keep something, and what they
+ * keep; the apps that were deleted within an hour
  *
  * Row `<app>/<0 to 63>`: `{ agents: { <hash of the agent's key>: [bytes of its log, of its inbox, of its outgoing
  * webhooks] } }`
@@ -33,7 +41,10 @@ export const appUsageActor = defineActor(appUsage, {
   initial: { apps: {} },
 
   handlers: {
-    hold(state, { agent, bytes, wanted, limits }, { rows }) {
+    hold(state, { agent, bytes, wanted, limits, appId }, { rows }) {
+      if (state.purged?.some(({ id }) => id === appId)) {
+        throw new ActorError("not_found", "Cannot store: the app was deleted");
+      }
       const place = placeOf(agent);
       const before = bytesOf(rows, place);
       const total = totalOf(state);
@@ -56,11 +67,11 @@ export const appUsageActor = defineActor(appUsage, {
       return changed(state, rows, place, { [part]: bytes });
     },
 
-    purged(state, { app }, { rows }) {
-      const { [app]: gone, ...apps } = state.apps;
-      if (!gone) return { state };
+    purged(state, { app, id }, { rows, now }) {
+      const { [app]: _, ...apps } = state.apps;
       const names = [...rows.keys()].filter((name) => name.startsWith(`${app}/`));
-      return { state: { apps }, rows: Object.fromEntries(names.map((name) => [name, null])) };
+      const next = id === undefined ? { ...state, apps } : { apps, purged: noted(state, id, now) };
+      return { state: next, rows: Object.fromEntries(names.map((name) => [name, null])) };
     },
 
     get(state) {
@@ -69,6 +80,13 @@ export const appUsageActor = defineActor(appUsage, {
     },
   },
 });
+
+/** Returns the ids of the apps that were purged last, with this one. */
+const noted = ({ purged = [] }: State, id: string, now: number) =>
+  [
+    ...purged.filter((one) => one.id !== id && one.at > now - PURGED_APPS_KEPT_MS),
+    { id, at: now },
+  ].slice(-PURGED_APPS_KEPT_MAX);
 
 interface Place {
   app: string;
@@ -116,7 +134,7 @@ function changed(
   const agents = sumOf(after) === 0 ? others : { ...others, [entry]: after };
   const isEmpty = Object.keys(agents).length === 0;
   return {
-    state: { apps: { ...state.apps, [app]: counted } },
+    state: { ...state, apps: { ...state.apps, [app]: counted } },
     rows: { [row]: isEmpty ? null : { agents } },
   };
 }

@@ -289,6 +289,7 @@ function serving(state: State, rows: Rows, number: number, key: string) {
     bundle: version.bundle,
     config,
     secrets: secretsOf(rows).map(({ secret }) => secret),
+    ...(state.id !== undefined && { id: state.id }),
     revision: Math.max(1, state.revision),
   };
 }

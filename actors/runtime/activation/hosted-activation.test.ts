@@ -3,12 +3,12 @@ import pino from "pino";
 import { z } from "zod";
 import { defineContract } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { MAIL_TRIES_MAX, MAILBOX_MAX } from "../../../schemas/limits.ts";
+import { MAIL_RETRY_MS, MAIL_TRIES_MAX, MAILBOX_MAX } from "../../../schemas/limits.ts";
 import { SkippingClock } from "../../../scripts/testing/skipping-clock.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { BusLost } from "../bus/bus.ts";
 import type { HostedContext, HostedInstance, HostedMessage } from "../kinds/define-hosted.ts";
-import type { Answer, Delivery } from "../shards/incoming.ts";
+import { type Answer, type Delivery, HOSTED_MAIL_MS_MAX } from "../shards/incoming.ts";
 import { HostedActivation } from "./hosted-activation.ts";
 
 const Text = z.object({ text: z.string() });
@@ -297,13 +297,49 @@ describe("HostedActivation", () => {
     for (let tries = 1; tries <= 3 * MAIL_TRIES_MAX; tries++) {
       (await scene.message(tries)).reject(new ActorError("busy", "Cannot hear: full"));
       await until("it is tried again", () => {
-        scene.clock.skip(60_000);
+        scene.clock.skip(MAIL_RETRY_MS);
         return scene.received.length > tries;
       });
     }
     scene.received.at(-1)?.resolve(undefined);
     await until("it is done", () => mail.done === 1);
     expect(scene.buried).to.deep.equal([]);
+  });
+
+  it("gives up mail that meets only temporary errors for HOSTED_MAIL_MS_MAX, whether open or not", async () => {
+    const busy = new ActorError("busy", "Cannot hear: full");
+    const shut = new Scene();
+    const mails = ["told", "next"].map((text, at) => shut.deliver(text, at + 1));
+    for (let tries = 0; mails[0]?.done === 0; tries++) {
+      shut.clock.skip(HOSTED_MAIL_MS_MAX / 2);
+      shut.openings[tries]?.reject(busy);
+      await until("it is tried again", () => {
+        shut.clock.skip(MAIL_RETRY_MS);
+        return shut.openings.length > tries + 1;
+      });
+      expect(tries).to.be.lessThan(MAIL_TRIES_MAX);
+    }
+    // The next mail has a time of its own.
+    expect(mails[1]?.done).to.equal(0);
+    expect(shut.told).to.deep.equal(["a hear told: Cannot hear: full"]);
+    expect(shut.buried).to.deep.equal([]);
+
+    const open = new Scene();
+    const mail = open.deliver("m", 1);
+    await open.opened();
+    (await open.message(1)).reject(busy);
+    await until("it is tried again", () => {
+      open.clock.skip(MAIL_RETRY_MS);
+      return open.received.length > 1;
+    });
+    open.clock.skip(HOSTED_MAIL_MS_MAX);
+    open.received.at(-1)?.reject(busy);
+    await until("it is given up", () => {
+      open.clock.skip(60_000);
+      return mail.done === 1;
+    });
+    expect(open.received).to.have.length(2);
+    expect(open.buried).to.deep.equal(["hear: Cannot hear: full"]);
   });
 
   it("that fails to open makes callers retry or refuses them; mail waits or is refused", async () => {

@@ -19,6 +19,7 @@ import {
   type Delivery,
   GIVEN_UP,
   type IncomingCall,
+  isOverdue,
   LATE,
   mailPauseMs,
 } from "../shards/incoming.ts";
@@ -233,17 +234,20 @@ export class HostedActivation implements Activated {
     life.giveUp();
   }
 
-  /** Refuses waiting calls; after a fault, callers repeat them. Retries mail, except after a lasting refusal. */
+  /** Refuses waiting calls; after a fault, callers repeat them. Retries mail for a time, except after a refusal. */
   async #afterFailedOpen(error: Error, failures: number): Promise<void> {
     const refusal = refusalOf(error);
+    const { clock } = this.#host;
     if (this.#status !== "staying") return;
     this.#log(error, "instance not opened");
     for (const call of this.#waiting.splice(0))
       call.respond(refusal ? { refusal } : { misdirected: true });
     const [delivery] = this.#deliveries;
     if (!delivery) return;
-    if (refusal && !isPassing(refusal)) await this.#bury(delivery, refusal);
-    else await this.#rest(failures);
+    const isLasting = refusal !== undefined && !isPassing(refusal);
+    if (isLasting || isOverdue(delivery, clock.monotonic())) {
+      await this.#bury(delivery, refusal ?? error);
+    } else await this.#rest(failures);
   }
 
   #receive(life: Life, call: IncomingCall): void {
@@ -320,13 +324,14 @@ export class HostedActivation implements Activated {
     else if (this.#deliveries[0] === delivery) this.#failed(outcome);
   }
 
-  /** Records one more failed try of the first delivery. Temporary errors do not count as tries. */
+  /** Records one more failed try of the first delivery. Temporary errors count only when they last too long. */
   #failed(error: Error): void {
     const [delivery] = this.#deliveries;
     if (!delivery) return;
     this.#failure = error;
     this.#refuse(error, delivery);
     if (!isPassing(refusalOf(error))) delivery.tries += 1;
+    else if (isOverdue(delivery, this.#host.clock.monotonic())) delivery.tries = MAIL_TRIES_MAX;
     else delivery.tries = Math.max(1, delivery.tries);
   }
 

@@ -6,6 +6,13 @@ import type { TraceCarrier } from "../lib/trace.ts";
 import type { DirectSend } from "./shard.ts";
 
 /**
+ * Mail to an app's code that meets only temporary errors is given up after this time. An app may never start, and a
+ * shard's mail is removed in its order. The time is shorter than DELIVERY_ANSWER_MS_MAX, so that the log of an agent's
+ * events shows the error.
+ */
+export const HOSTED_MAIL_MS_MAX = 240_000;
+
+/**
  * `reply` is JSON text. `misdirected`: this host has no answer, send the call again; `isLate`: it has not run the
  * call, whose deadline has passed. `dropped`: the caller has an answer already; send no reply.
  */
@@ -35,12 +42,20 @@ export interface Delivery {
   direct?: DirectSend;
   trace?: TraceCarrier | undefined;
   tries: number;
+  /** Monotonic time of the first temporary error. Only hosted kinds use it. */
+  failingSince?: number;
   done(): void;
 }
 
 /** Returns the pause before mail that has failed this many times is delivered again. */
 export const mailPauseMs = (failures: number) =>
   Math.min(MAIL_RETRY_MS * 2 ** (failures - 1), MAIL_RETRY_MS_MAX);
+
+/** Notes a temporary error of mail to a hosted kind. Returns true if there have been such errors for too long. */
+export function isOverdue(delivery: Delivery, now: number): boolean {
+  delivery.failingSince ??= now;
+  return now - delivery.failingSince >= HOSTED_MAIL_MS_MAX;
+}
 
 /** The messages that an ended activation leaves to the next one. `careful`: see `Activation.doubt`. */
 export interface Waiting {

@@ -21,11 +21,13 @@ import {
   WireWebhook,
   WireWebhookContent,
 } from "../../../schemas/apps/http/deliveries.ts";
+import { DELIVERIES_SCANNED_MAX, REPLAYS_WAITING_MAX } from "../../../schemas/apps/limits.ts";
 import {
   type OutgoingTry,
   type OutgoingWebhook,
   outgoingWebhook,
 } from "../../../schemas/apps/outgoing-webhook.ts";
+import type { Input } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
@@ -194,8 +196,31 @@ function replayDeliveries({ actors }: DeliveryRouteParts) {
   }: RouteRequest<AgentPath, unknown, ReplayDeliveries>) => {
     const key = await keyOf(actors, parameters);
     const wanted = { ...endOf("from", from), ...endOf("to", to), ...(status && { status }) };
-    return { result: await actors.call(agentInbox, key, "replay", wanted) };
+    const numbers = await findDeliveries(actors, key, wanted);
+    return { result: await actors.call(agentInbox, key, "replay", { ...wanted, numbers }) };
   };
+}
+
+/**
+ * Returns the numbers of the deliveries that fit, step by step, so that a long log delays no other actor of its host.
+ * Returns some of them if they are surely too many for a replay, which is then refused.
+ */
+async function findDeliveries(
+  actors: DeliveryRouteParts["actors"],
+  key: string,
+  wanted: Input<(typeof agentInbox)["messages"]["find"]>,
+) {
+  const numbers: [number, number][] = [];
+  let count = 0;
+  for (let from = wanted.from; ; ) {
+    const page = { ...wanted, ...(from !== undefined && { from }) };
+    const { runs, next } = await actors.call(agentInbox, key, "find", page);
+    numbers.push(...runs);
+    count += runs.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+    if (next === undefined || count > REPLAYS_WAITING_MAX)
+      return numbers.slice(0, DELIVERIES_SCANNED_MAX);
+    from = next;
+  }
 }
 
 function replayDelivery({ actors }: DeliveryRouteParts) {

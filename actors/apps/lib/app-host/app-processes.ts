@@ -97,7 +97,7 @@ export class AppProcesses {
       const serving = await this.#servingOf(key);
       const slot = this.#current.get(key);
       const isCurrent = slot && !slot.outdated.signal.aborted && !slot.running?.process.isEnded;
-      if (isCurrent && (await revisionOf(slot)) === serving.revision) {
+      if (isCurrent && (await isOf(slot, serving))) {
         slot.idleSince = undefined;
         return slot.starting;
       }
@@ -273,7 +273,7 @@ export class AppProcesses {
     if (!slot) return;
     try {
       const serving = await this.#parts.serving.get(key);
-      if ((await revisionOf(slot)) === serving.revision) return;
+      if (await isOf(slot, serving)) return;
       if (this.#current.get(key) === slot) await this.#start(key, serving);
     } catch (error) {
       const isGone = error instanceof ActorError && error.code === "not_found";
@@ -371,12 +371,13 @@ export class AppProcesses {
   }
 }
 
-/** Returns the revision that the slot runs or will run; undefined when it did not start. */
-async function revisionOf({ starting }: Slot): Promise<number | undefined> {
+/** Returns whether the slot runs or will run this revision of this app; false if it did not start. */
+async function isOf({ starting }: Slot, { id, revision }: ServingApp): Promise<boolean> {
   try {
-    return (await starting).process.serving.revision;
+    const { serving } = (await starting).process;
+    return serving.revision === revision && serving.id === id;
   } catch {
-    return undefined;
+    return false;
   }
 }
 

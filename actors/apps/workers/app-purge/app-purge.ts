@@ -98,7 +98,7 @@ class Purge {
     await this.#clearAlarms();
     const { accountId, app: name } = readAppKey(key);
     await this.#checkDeleting();
-    await this.#tell(envelope(appUsage, accountId, "purged", { app: name }));
+    await this.#tell(envelope(appUsage, accountId, "purged", { app: name, id: this.#id }));
   }
 
   async #clearAlarms(): Promise<void> {
