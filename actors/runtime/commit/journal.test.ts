@@ -1,6 +1,8 @@
 import { expect } from "chai";
 import { JOURNAL_MESSAGE_BYTES_MAX, JOURNAL_MESSAGES_MAX } from "../../../schemas/limits.ts";
 import { stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
+import { SeededRandom } from "../../../scripts/testing/seeded-random.ts";
+import type { Write } from "../bus/atomic-batch.ts";
 import { Outbox } from "../shards/outbox.ts";
 import { Shard } from "../shards/shard.ts";
 import {
@@ -193,18 +195,74 @@ describe("Journal", () => {
     expect(fromOf(journal, 12)).to.equal(10);
     expect(keysOf(journal.checkpoint({ ...ALL, messagesMax: 1 }))).to.deep.equal(["counter.a.=.r"]);
     journal.written();
-    expect(fromOf(journal, 12), "its value is missing").to.equal(10);
-    const [value] = journal.checkpoint({ ...ALL, messagesMax: 1 });
-    expect(value).to.include({ subject: subjects.value("counter.a"), payload: "2" });
-    journal.written();
     expect(fromOf(journal, 12), "b is of the first commit").to.equal(10);
     expect(journal.isWrittenBelow(1)).to.equal(false);
-    expect(keysOf(journal.checkpoint(ALL))).to.deep.equal(["counter.b"]);
+    expect(keysOf(journal.checkpoint({ ...ALL, messagesMax: 1 }))).to.deep.equal(["counter.b"]);
+    journal.written();
+    expect(fromOf(journal, 12), "the value of a is missing").to.equal(12);
+    const [value] = journal.checkpoint(ALL);
+    expect(value).to.include({ subject: subjects.value("counter.a"), payload: "2" });
     expect(journal.isEmpty).to.equal(false);
     journal.written();
     expect(fromOf(journal, 12)).to.equal(13);
     expect(journal.isWrittenBelow(3)).to.equal(true);
     expect(journal.isEmpty).to.equal(true);
+  });
+
+  it("lets a takeover read few commits of an owner that changes more keys than checkpoints write", () => {
+    const journal = newJournal();
+    const shard = newShard();
+    const KEYS = 10;
+    for (let commit = 1; commit <= 100; commit++) {
+      const names = Array.from({ length: KEYS }, (_, row) => `r${KEYS * commit + row}`);
+      const puts = new Map(names.map((name) => [subjects.row("counter.a", name), "{}"]));
+      journal.record(commit, ["x"], [{ shard, owner: "counter.a", puts }]);
+      journal.checkpoint({ ...ALL, messagesMax: KEYS - 1 });
+      journal.written();
+    }
+    // Each checkpoint leaves one key. Of 100 commits, the last 10 have the keys that are left.
+    expect(fromOf(journal, 100)).to.equal(91);
+    expect(journal.isWrittenBelow(90)).to.equal(true);
+  });
+
+  it("keeps each newest put in its key or in the commits that a takeover reads, in any order of steps", () => {
+    const seed = SeededRandom.newSeed();
+    const random = new SeededRandom(seed);
+    for (let round = 0; round < 100; round++) {
+      const journal = newJournal();
+      const shard = newShard();
+      const commits: Map<string, string | null>[] = [];
+      const keys = new Map<string, string>();
+      let writing: readonly Write[] | undefined;
+      for (let step = 0; step < 40; step++) {
+        if (random.chance(1 / 2)) {
+          const owners = ["a", "b", "c"].filter(() => random.chance(1 / 2));
+          const entries = owners.map((owner): JournalEntry => {
+            const rows = ["r", "s", "t", "u"].filter(() => random.chance(1 / 2));
+            const names = rows.map((row) => subjects.row(`counter.${owner}`, row));
+            const all = [...names, subjects.value(`counter.${owner}`)];
+            const puts = new Map(all.map((subject) => [subject, `${commits.length}`]));
+            return { shard, owner: `counter.${owner}`, puts };
+          });
+          commits.push(new Map(entries.flatMap(({ puts }) => [...puts])));
+          journal.record(commits.length, ["x"], entries);
+        } else if (!writing) {
+          writing = journal.checkpoint({ ...ALL, messagesMax: random.integer(1, 5) });
+        } else {
+          const isWritten = random.chance(2 / 3);
+          for (const { subject, payload } of isWritten ? writing : []) {
+            keys.set(subject, `${payload}`);
+          }
+          if (isWritten) journal.written();
+          else journal.notWritten();
+          writing = undefined;
+        }
+        const read = commits.slice(fromOf(journal, commits.length) - 1);
+        const found = new Map([...keys, ...read.flatMap((puts) => [...puts])]);
+        const newest = new Map(commits.flatMap((puts) => [...puts]));
+        expect(found, `seed ${seed}, round ${round}, step ${step}`).to.deep.equal(newest);
+      }
+    }
   });
 
   it("notWritten() keeps the order, and later values over those that were not written", () => {

@@ -68,7 +68,9 @@ export function readPuts(
 }
 
 /** The changes of one owner by several commits, and where the first of those commits is. */
-interface Pending extends JournalEntry {
+interface Pending extends Omit<JournalEntry, "puts"> {
+  /** The newest put of each key, in the order of their commits. */
+  puts: Map<string, { text: string | null; at: Position }>;
   oldest: Position;
 }
 interface Position {
@@ -175,7 +177,10 @@ export class Journal {
     for (const { shard, owner, puts } of entries) {
       const pending = this.#pending.get(owner) ?? { shard, owner, puts: new Map(), oldest: at };
       const keysBefore = pending.puts.size;
-      layOver(pending.puts, puts);
+      for (const [subject, text] of puts) {
+        pending.puts.delete(subject);
+        pending.puts.set(subject, { text, at });
+      }
       this.#keys += pending.puts.size - keysBefore;
       this.#pending.set(owner, pending);
     }
@@ -194,22 +199,28 @@ export class Journal {
 
   /**
    * Returns the changes that have been pending for the longest time. They count as being written until `written` or
-   * `notWritten` is called.
+   * `notWritten` is called. If only a part of an owner's changes fits, the others count from their own commits: an
+   * owner that changes thousands of keys a second would otherwise keep all its commits in the part that a takeover
+   * reads.
    */
   checkpoint({ messagesMax, bytesMax }: { messagesMax: number; bytesMax: number }): Write[] {
     const puts: Puts = new Map();
     let bytes = 0;
     for (const pending of this.#pending.values()) {
-      const part = new Map<string, string | null>();
-      for (const [subject, text] of pending.puts) {
+      const part: Pending["puts"] = new Map();
+      for (const [subject, put] of pending.puts) {
         if (puts.size >= messagesMax || bytes > bytesMax) break;
-        part.set(subject, text);
-        puts.set(subject, text);
-        bytes += text?.length ?? 0;
+        part.set(subject, put);
+        puts.set(subject, put.text);
+        bytes += put.text?.length ?? 0;
         pending.puts.delete(subject);
       }
       if (part.size > 0) this.#writing.set(pending.owner, { ...pending, puts: part });
-      if (pending.puts.size > 0) break;
+      const [next] = pending.puts.values();
+      if (next) {
+        if (part.size > 0) this.#countFrom(pending, next.at);
+        break;
+      }
       this.#pending.delete(pending.owner);
     }
     return writesOf(this.#subjects, puts);
@@ -236,6 +247,15 @@ export class Journal {
     const [writing] = this.#writing.values();
     const [pending] = this.#pending.values();
     return writing?.oldest ?? pending?.oldest;
+  }
+
+  /** The owner's changes begin at another commit now. */
+  #countFrom(pending: Pending, oldest: Position): void {
+    pending.oldest = oldest;
+    const sorted = [...this.#pending].sort(
+      ([, one], [, other]) => one.oldest.sequence - other.oldest.sequence,
+    );
+    this.#pending = new Map(sorted);
   }
 
   #isWithin(share: number): boolean {
@@ -276,10 +296,10 @@ function keysOf(all: ReadonlyMap<string, Pending>): number {
 }
 
 /** Adds later puts to earlier ones; the last put of a subject counts and stands last. */
-export function layOver(earlier: Puts, later: Puts): void {
-  for (const [subject, text] of later) {
+export function layOver<T>(earlier: Map<string, T>, later: ReadonlyMap<string, T>): void {
+  for (const [subject, put] of later) {
     earlier.delete(subject);
-    earlier.set(subject, text);
+    earlier.set(subject, put);
   }
 }
 

@@ -8,7 +8,7 @@ import type { StateSubjects } from "../../../schemas/subjects.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { OrderedMessage } from "../bus/reads/ordered-pulls.ts";
 import { type DirectMessage, isUnanswered, readDirect } from "../bus/reads/read-direct.ts";
-import { readInOrder } from "../bus/reads/read-in-order.ts";
+import { readTogether } from "../bus/reads/read-in-order.ts";
 import type { AnyActorDefinition } from "../kinds/define-actor.ts";
 import { StoredRow } from "../kinds/rows-view.ts";
 import {
@@ -105,7 +105,7 @@ export class StateStore {
     const mark = this.subjects.rowMark(address);
     const filter = this.subjects.rows(address);
     const few = await this.#readFew(filter);
-    const read = few && (await this.#collect(few, mark, decode));
+    const read = few && (await this.#collect([few], mark, decode));
     if (read && read.marked >= committed) return read;
     return this.#bus.readLimits.rows.run(async () => {
       for (;;) {
@@ -116,19 +116,21 @@ export class StateStore {
   }
 
   async #collect(
-    messages: Iterable<DirectMessage> | AsyncIterable<OrderedMessage>,
+    parts: Iterable<DirectMessage[]> | AsyncIterable<OrderedMessage[]>,
     mark: string,
     decode: (text: string) => unknown,
   ) {
     const rows = new Map<string, unknown>();
     let [bytes, marked] = [0, 0];
-    for await (const message of messages) {
-      if (message.subject === mark) marked = Number(message.string());
-      // Only an empty message can be a removal, because no row is empty. So the headers of other messages are not
-      // read: reading them costs as much as all other work here.
-      else if (message.data.length > 0 || !isRemoved(message.headers)) {
-        bytes += message.data.length;
-        rows.set(this.subjects.rowName(message.subject), new StoredRow(message.string(), decode));
+    for await (const part of parts) {
+      for (const message of part) {
+        if (message.subject === mark) marked = Number(message.string());
+        // Only an empty message can be a removal, because no row is empty. So the headers of other messages are not
+        // read: reading them costs as much as all other work here.
+        else if (message.data.length > 0 || !isRemoved(message.headers)) {
+          bytes += message.data.length;
+          rows.set(this.subjects.rowName(message.subject), new StoredRow(message.string(), decode));
+        }
       }
     }
     return { rows, bytes, marked };
@@ -153,7 +155,7 @@ export class StateStore {
 
   async *#readAll(filter: string) {
     const enough = new AbortController();
-    const read = readInOrder(this.#bus, {
+    const read = readTogether(this.#bus, {
       stream: this.subjects.stream,
       name: "rows",
       select: { filter_subjects: [filter], deliver_policy: DeliverPolicy.LastPerSubject },
@@ -162,9 +164,9 @@ export class StateStore {
       signal: enough.signal,
       started: (pending) => pending === 0 && enough.abort(),
     });
-    for await (const message of read) {
-      yield message;
-      if (message.pending === 0) return;
+    for await (const messages of read) {
+      yield messages;
+      if (messages.at(-1)?.pending === 0) return;
     }
   }
 }

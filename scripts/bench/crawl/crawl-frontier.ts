@@ -89,7 +89,7 @@ export const crawlFrontier: Benchmark = {
  */
 async function measure(): Promise<Measured> {
   await using site = await Child.start("crawl/frontier-site-process");
-  await using scene = await CrawlScene.start({ actors: 2 });
+  await using scene = await CrawlScene.start({ actors: 2, direct: true });
   const { url } = await site.ask<FrontierFacts>({});
   const bus = await Bus.connect({ url: scene.nats.url, name: "bench-frontier" });
   try {

@@ -17,16 +17,50 @@ interface PullOptions {
   heartbeatMs: number;
 }
 
-export interface OrderedMessage {
-  subject: string;
-  seq: number;
+export class OrderedMessage {
+  readonly seq: number;
+  /** The position of the message among those of its consumer. */
+  readonly delivery: number;
   /** Counts the later messages that are stored and that the consumer selects. */
-  pending: number;
-  data: Uint8Array;
+  readonly pending: number;
+  readonly #message: Msg;
+
+  /** Reads the sequences from the reply subject (ADR-15), which may begin with a domain. */
+  constructor(message: Msg) {
+    const tokens = message.reply?.split(".") ?? [];
+    const at = tokens.length === 9 ? 5 : 7;
+    this.seq = Number(tokens[at] ?? 0);
+    this.delivery = Number(tokens[at + 1] ?? 0);
+    this.pending = Number(tokens[at + 3] ?? 0);
+    this.#message = message;
+  }
+
+  get subject(): string {
+    return this.#message.subject;
+  }
+
+  get data(): Uint8Array {
+    return this.#message.data;
+  }
+
   /** Parsed when it is read. */
-  readonly headers: MsgHdrs | undefined;
-  string(): string;
-  json(): unknown;
+  get headers(): MsgHdrs | undefined {
+    return this.#message.headers;
+  }
+
+  string(): string {
+    return this.#message.string();
+  }
+
+  json(): unknown {
+    return this.#message.json();
+  }
+}
+
+/** Messages that have arrived together, and their bytes as the server counts them. */
+interface Arrived {
+  messages: OrderedMessage[];
+  bytes: number;
 }
 
 /** How long a request for a large message lasts. */
@@ -52,9 +86,9 @@ export class OrderedPulls {
   readonly #timer: NodeJS.Timeout;
   readonly #stopped = new AbortController();
   #error: Error | undefined;
-  /** Received messages that the reader has not taken yet. */
-  readonly #received: Msg[] = [];
-  #receivedBytes = 0;
+  /** Received messages that the reader has not taken yet, and those that it has taken last. */
+  #received: Arrived = { messages: [], bytes: 0 };
+  #taken: Arrived = { messages: [], bytes: 0 };
   #wake: () => void = () => {};
   /** The number of the last request, which is a part of its reply subject. */
   #request = 0;
@@ -95,17 +129,16 @@ export class OrderedPulls {
   }
 
   /**
-   * Yields the messages until `stop`, or until the consumer is silent, is gone or has lost a message. Throws if the
-   * server refuses the requests.
+   * Yields the messages, all that have arrived at a time, until `stop`, or until the consumer is silent, is gone or has
+   * lost a message. Throws if the server refuses the requests.
    */
-  async *read(): AsyncGenerator<OrderedMessage, void, undefined> {
+  async *read(): AsyncGenerator<OrderedMessage[], void, undefined> {
     for (;;) {
-      const message = this.#received.shift();
-      if (message) {
-        this.#receivedBytes -= sizeOf(message);
-        if (!this.#isOpen) void this.#pull();
-        yield readMessage(message);
-      } else if (this.#stopped.signal.aborted) break;
+      this.#taken = this.#received;
+      this.#received = { messages: [], bytes: 0 };
+      if (!this.#isOpen) void this.#pull();
+      if (this.#taken.messages.length > 0) yield this.#taken.messages;
+      else if (this.#stopped.signal.aborted) break;
       else await new Promise<void>((resolve) => (this.#wake = resolve));
     }
     if (this.#error) throw this.#error;
@@ -119,7 +152,10 @@ export class OrderedPulls {
   /** Sends the next request, unless one is open or the reader is behind. */
   async #pull(): Promise<void> {
     const { stream, consumer, messagesMax, bytesMax, expiresMs, heartbeatMs } = this.#options;
-    const isBehind = this.#received.length > messagesMax / 2 || this.#receivedBytes > bytesMax / 2;
+    const [taken, received] = [this.#taken, this.#received];
+    const isBehind =
+      taken.messages.length + received.messages.length > messagesMax / 2 ||
+      taken.bytes + received.bytes > bytesMax / 2;
     if (this.#isOpen || isBehind || this.#stopped.signal.aborted) return;
     this.#isOpen = true;
     this.#silences = 0;
@@ -169,17 +205,20 @@ export class OrderedPulls {
   #receive(message: Msg): void {
     this.#silences = 0;
     if (this.#stopped.signal.aborted) return;
-    if (message.subject.startsWith(this.#inbox)) this.#takeStatus(message);
-    else if (placeOf(message).delivery === this.#delivered + 1) this.#take(message);
+    if (message.subject.startsWith(this.#inbox)) {
+      this.#takeStatus(message);
+      return;
+    }
+    const ordered = new OrderedMessage(message);
+    if (ordered.delivery === this.#delivered + 1) this.#take(ordered, sizeOf(message));
     // A broken route has lost a message.
     else this.stop();
   }
 
-  #take(message: Msg): void {
+  #take(message: OrderedMessage, bytes: number): void {
     this.#delivered += 1;
-    const bytes = sizeOf(message);
-    this.#received.push(message);
-    this.#receivedBytes += bytes;
+    this.#received.messages.push(message);
+    this.#received.bytes += bytes;
     this.#messagesLeft -= 1;
     this.#bytesLeft -= bytes;
     this.#wake();
@@ -218,22 +257,3 @@ export class OrderedPulls {
  * here would parse the headers.
  */
 const sizeOf = (message: Msg) => (message as Msg & { size(): number }).size();
-
-/** Reads the sequences of a message from its reply subject (ADR-15), which may begin with a domain. */
-function placeOf({ reply = "" }: Msg) {
-  const tokens = reply.split(".");
-  const [seq, delivery, , pending] = tokens.slice(tokens.length === 9 ? 5 : 7).map(Number);
-  return { seq: seq ?? 0, delivery: delivery ?? 0, pending: pending ?? 0 };
-}
-
-function readMessage(message: Msg): OrderedMessage {
-  const { seq, pending } = placeOf(message);
-  return {
-    ...{ subject: message.subject, seq, pending, data: message.data },
-    get headers() {
-      return message.headers;
-    },
-    string: () => message.string(),
-    json: () => message.json(),
-  };
-}

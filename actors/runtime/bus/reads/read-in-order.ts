@@ -58,6 +58,19 @@ export async function* readInOrder(
   bus: Bus,
   options: ReadOptions,
 ): AsyncGenerator<OrderedMessage, void, undefined> {
+  for await (const messages of readTogether(bus, options)) {
+    for (const message of messages) {
+      if (options.signal.aborted) return;
+      yield message;
+    }
+  }
+}
+
+/** The same for readers of many messages: yields all messages together that have arrived. */
+export async function* readTogether(
+  bus: Bus,
+  options: ReadOptions,
+): AsyncGenerator<OrderedMessage[], void, undefined> {
   let pauseMs = 0;
   // In a cluster, the answer that confirms a new consumer may arrive before this server can route requests to the
   // consumer, because answers and routes travel on different connections. The first pull then has no responders
@@ -74,7 +87,7 @@ async function* readOnce(
   bus: Bus,
   { stream, name, select, signal, starts, started, ...limits }: ReadOptions,
   pauseMs: number,
-): AsyncGenerator<OrderedMessage, boolean, undefined> {
+): AsyncGenerator<OrderedMessage[], boolean, undefined> {
   const begin = async () => {
     const consumer = await bus.whileConnected(() =>
       bus.jetstream.jetstream().consumers.get(stream, {
@@ -112,10 +125,10 @@ async function* readOnce(
   try {
     if (signal.aborted) return false;
     started?.(pending);
-    for await (const message of messages.read()) {
+    for await (const together of messages.read()) {
       if (signal.aborted) return false;
       isRead = true;
-      yield message;
+      yield together;
     }
   } finally {
     forget();
