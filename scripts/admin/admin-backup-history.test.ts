@@ -193,4 +193,42 @@ describe("the backups of a folder", function () {
     for (const name of harmed) rmSync(join(folder, "backups", name));
     expect(await verify()).to.deep.include({ code: 0, stderr: "" });
   });
+
+  it("go on where the file of the newest one is damaged, and restore and --keep name it", async () => {
+    await publish("$KV.state-0.counter.a", "first");
+    await backup();
+    await publish("$KV.state-0.counter.b", "second");
+    await backup();
+    const [whole = "", damaged = ""] = readdirSync(join(folder, "backups")).sort();
+    const file = join(folder, "backups", damaged);
+    const content = readFileSync(file, "utf8");
+    writeFileSync(file, content.slice(0, 100));
+    const reason = `Cannot use ${file}: it is damaged; expected JSON of a backup`;
+    const moments = await new BackupFolder(folder).moments();
+    const { code, stderr } = await runBackupCommand(adminRestore, [folder], empty.url);
+    expect({ code, stderr }).to.deep.equal({
+      code: 1,
+      stderr: `${reason}; bring this file back from a copy of the folder, or restore another backup with --from one of ${moments[0]}`,
+    });
+    const parameters = [folder, "--keep", "2"];
+    const kept = await runBackupCommand(adminBackup, parameters, world.url);
+    expect(kept.code).to.equal(1);
+    expect(kept.stdout.startsWith(`Read all messages again: `)).to.equal(true);
+    expect(kept.stdout).to.include(`${reason}. Bring this file back`).and.include("\nBackup of ");
+    expect(kept.stderr).to.include("no old one was removed").and.include(reason);
+    expect(readdirSync(join(folder, "backups")))
+      .to.have.length(3)
+      .and.include(whole);
+    expect((await restored()).map(({ payload }) => payload)).to.deep.equal(["first", "second"]);
+    // The file from a copy of the folder makes all backups whole again: none of its parts was removed.
+    writeFileSync(file, content);
+    const verified = await runBackupCommand(
+      adminBackup,
+      [folder, "--verify"],
+      "nats://127.0.0.1:1",
+    );
+    expect(verified).to.deep.include({ code: 0, stderr: "" });
+    rmSync(file);
+    expect(await backup("--keep", "2")).to.include("Removed the backup of ");
+  });
 });

@@ -3,7 +3,7 @@
  * a folder.
  */
 import { resolve } from "node:path";
-import { BackupFolder } from "./backup/backup-folder.ts";
+import { BackupFolder, DamagedBackup } from "./backup/backup-folder.ts";
 import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
 import { verifyFolder } from "./backup/verify-folder.ts";
 import { UsageError } from "./usage-error.ts";
@@ -25,7 +25,19 @@ export async function adminBackup(
   for (const note of result.notes) print(note);
   print(reportOf(result, folder.path));
   if (keep === undefined) return;
-  for (const moment of await folder.keep(keep)) print(`Removed the backup of ${moment}`);
+  for (const moment of await removeOld(folder, keep)) print(`Removed the backup of ${moment}`);
+}
+
+async function removeOld(folder: BackupFolder, keep: number): Promise<string[]> {
+  try {
+    return await folder.keep(keep);
+  } catch (error) {
+    if (!(error instanceof DamagedBackup)) throw error;
+    throw new Error(
+      `The new backup is whole, but no old one was removed: ${error.message}. Bring this file back from a copy of the folder, or remove it; the next backup with --keep then removes the old ones`,
+      { cause: error },
+    );
+  }
 }
 
 /** Returns a report of all backups. Throws if a file is missing or damaged. */

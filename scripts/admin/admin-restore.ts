@@ -11,7 +11,7 @@ import { DiskRoom } from "../disk-room.ts";
 import { EmbeddedNats } from "../embedded-nats.ts";
 import { createLogger } from "../logger.ts";
 import { NATS_SERVER_RESTORE_MIN } from "../tools.ts";
-import { type Backup, BackupFolder } from "./backup/backup-folder.ts";
+import { type Backup, BackupFolder, DamagedBackup } from "./backup/backup-folder.ts";
 import { refuseNewerBackup, restoreBackup } from "./backup/restore-backup.ts";
 import { UsageError } from "./usage-error.ts";
 import { withBus } from "./with-bus.ts";
@@ -61,7 +61,17 @@ async function chosen(folder: BackupFolder, from: string | undefined): Promise<B
     throw new Error(
       `Cannot restore from "${folder.path}": expected --from one of ${moments.join(", ")}, found "${moment}"`,
     );
-  return await folder.read(moment);
+  try {
+    return await folder.read(moment);
+  } catch (error) {
+    if (!(error instanceof DamagedBackup)) throw error;
+    const others = moments.filter((one) => one !== moment);
+    const hint =
+      others.length > 0
+        ? `; bring this file back from a copy of the folder, or restore another backup with --from one of ${others.join(", ")}`
+        : "";
+    throw new Error(`${error.message}${hint}`, { cause: error });
+  }
 }
 
 /** Runs the embedded server of a data folder only for the restore. No instance may use the folder. */

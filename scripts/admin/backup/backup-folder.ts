@@ -79,6 +79,9 @@ export type Backup = z.output<typeof Backup>;
 
 const Envelope = z.object({ sha256: z.string(), backup: z.unknown() });
 
+/** The content of a backup's own file is damaged, so the backup can neither be restored nor continued. */
+export class DamagedBackup extends Error {}
+
 export class BackupFolder {
   readonly path: string;
 
@@ -139,7 +142,9 @@ export class BackupFolder {
     }
     const { sha256, backup } = parseEnvelope(path, text);
     if (sha256 !== sha256Of(JSON.stringify(backup)))
-      throw new Error(`Cannot use ${path}: it is damaged; its content does not have its SHA-256`);
+      throw new DamagedBackup(
+        `Cannot use ${path}: it is damaged; its content does not have its SHA-256`,
+      );
     const { layout } = z.looseObject({ layout: z.int() }).parse(backup);
     if (layout > LAYOUT)
       throw new Error(
@@ -207,7 +212,8 @@ export class BackupFolder {
 
   /**
    * Keeps the `newest` newest backups. Removes all older backups, and files that no kept backup needs. Returns the
-   * moments of the removed backups.
+   * moments of the removed backups. Throws and removes nothing if the file of a kept backup is damaged, because nobody
+   * knows which files that backup needs.
    */
   async keep(newest: number): Promise<string[]> {
     const moments = await this.moments();
@@ -290,7 +296,9 @@ function parseEnvelope(path: string, text: string): z.output<typeof Envelope> {
   try {
     return Envelope.parse(JSON.parse(text));
   } catch (cause) {
-    throw new Error(`Cannot use ${path}: it is damaged; expected JSON of a backup`, { cause });
+    throw new DamagedBackup(`Cannot use ${path}: it is damaged; expected JSON of a backup`, {
+      cause,
+    });
   }
 }
 

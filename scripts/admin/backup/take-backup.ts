@@ -18,7 +18,12 @@ import {
   STREAMS,
 } from "../../../schemas/subjects.ts";
 import { version } from "../../version.ts";
-import type { Backup, BackupFolder, StoredStream } from "./backup-folder.ts";
+import {
+  type Backup,
+  type BackupFolder,
+  DamagedBackup,
+  type StoredStream,
+} from "./backup-folder.ts";
 import { followsMark, nextMark, storeMark } from "./backup-mark.ts";
 import { StreamCapture } from "./stream-capture.ts";
 
@@ -79,8 +84,8 @@ export async function takeBackup(
   if (!streams.some(({ config }) => isState(config.name)))
     throw new Error("Cannot back up the bus: it holds no data of Trunkline");
   const newest = (await folder.moments()).at(-1);
-  const last = newest === undefined ? undefined : await folder.read(newest);
   const notes: string[] = [];
+  const last = newest === undefined ? undefined : await readOrNote(folder, newest, notes);
   const previous = last && (await followsMark(bus, last.mark)) ? last : undefined;
   if (last && !previous) notes.push(beginsAnew(last));
   const captures: StreamCapture[] = [];
@@ -122,6 +127,26 @@ export async function takeBackup(
 }
 
 const filesOf = ({ parts, present }: StoredStream) => [...parts, present];
+
+/**
+ * Returns the newest backup of the folder. If its file is damaged, adds a note and returns undefined, so that the new
+ * backup begins anew. It cannot continue an earlier backup: only the damaged file has the id that the bus must have.
+ */
+async function readOrNote(
+  folder: BackupFolder,
+  newest: string,
+  notes: string[],
+): Promise<Backup | undefined> {
+  try {
+    return await folder.read(newest);
+  } catch (error) {
+    if (!(error instanceof DamagedBackup)) throw error;
+    notes.push(
+      `Read all messages again: the newest backup cannot be continued. ${error.message}. Bring this file back from a copy of the folder, or remove it`,
+    );
+    return undefined;
+  }
+}
 
 /**
  * Returns the streams to back up. The streams of the state come last, because they change fastest. Rejects if a
