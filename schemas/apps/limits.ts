@@ -233,13 +233,13 @@ export const OUTGOING_INLINE_BYTES_MAX = 8_192;
 /** Limit of the webhooks of one agent that have not arrived. Above it, `this.webhook` is refused. */
 export const OUTGOING_WAITING_MAX = 1_000;
 /**
- * Limit of one account's webhooks in progress: its tasks that wait in the lane `post` or run. It is half of the webhooks
- * that one worker posts at the same time, so that two accounts can use a worker. 62 such accounts fill the lane.
+ * Limit of one account's webhooks in progress: its tasks that wait in the lane `post` or run. A worker posts 192 at the
+ * same time, or 32 with large payloads, so that several accounts can use it. 62 such accounts fill the lane.
  */
 export const OUTGOING_PLACES_MAX = 16;
 /**
- * An attempt without a result after this time counts as lost. Its task waits up to half of this time if many accounts
- * have filled the lane with webhooks to endpoints that do not answer.
+ * An attempt without a result after this time counts as lost. Its task waits for a minute if many accounts have filled
+ * the lane with webhooks to endpoints that do not answer, and for up to half of this time if their payloads are large.
  */
 export const OUTGOING_TRY_MS_MAX = 900_000;
 /** Limit of the pause that a receiver can request with Retry-After. */

@@ -30,6 +30,8 @@ import { outgoingWebhookActor } from "../../outgoing-webhook/outgoing-webhook.ts
 import { OUTGOING_PAUSES_MS } from "../../outgoing-webhook/tries.ts";
 import {
   OUTGOING_ANSWER_BYTES_MAX,
+  OUTGOING_LARGE_SLOTS,
+  OUTGOING_LARGE_SLOTS_RESERVED,
   OUTGOING_SLOTS,
   OUTGOING_SLOTS_RESERVED,
   webhookPostWorker,
@@ -221,23 +223,47 @@ describe("webhook-post", () => {
       const payload = { payload: { text: "{}" }, payloadBytes: 2, contentType: "text/plain" };
       return w.actors.call(outgoingWebhook, key, "send", { id: url, url, ...payload });
     };
-    // Three accounts want more slots than the worker has.
+    // These accounts want more slots than the worker has.
+    const digits = [..."0123456789b"];
     for (let i = 0; i < OUTGOING_PLACES_MAX; i++) {
-      for (const digit of ["b", "c", "d"]) {
+      for (const digit of digits) {
         const key = `${digit.repeat(32)}.hooks.RepoAgent.agent-${i}`;
         await sendTo(key, new URL(`/hang/${digit}/${i}`, w.url).href);
       }
     }
-    const ofOne = (OUTGOING_SLOTS - OUTGOING_SLOTS_RESERVED) / 3;
-    await until("they have all slots but the reserved ones", () => held.length === 3 * ofOne);
-    const paths = () => w.got.map(({ path = "" }) => path.split("/")[2]);
-    expect(paths().filter((digit) => digit === "d")).to.have.length(ofOne);
+    const ofAll = OUTGOING_SLOTS - OUTGOING_SLOTS_RESERVED;
+    await until("they have all slots but the reserved ones", () => held.length === ofAll);
+    for (const digit of digits) {
+      const own = w.got.filter(({ path }) => path?.startsWith(`/hang/${digit}/`));
+      expect(Math.abs(own.length - ofAll / digits.length), digit).to.be.below(1);
+    }
     await sendTo(KEY, w.url);
     await until("the other one arrives", () => w.got.at(-1)?.path === "/hook");
-    expect(held).to.have.length(3 * ofOne);
+    expect(held).to.have.length(ofAll);
     await until("all have ended", () => {
       for (const response of held) response.end();
-      return w.got.length === 3 * OUTGOING_PLACES_MAX + 1;
+      return w.got.length === digits.length * OUTGOING_PLACES_MAX + 1;
+    });
+  });
+
+  it("post() has fewer large payloads in memory than it has small ones in progress", async () => {
+    const held: ServerResponse[] = [];
+    await using w = await world((response) => void held.push(response));
+    for (let i = 0; i < OUTGOING_PLACES_MAX; i++) {
+      for (const digit of ["b", "c", "d"]) {
+        const key = `${digit.repeat(32)}.hooks.RepoAgent.agent-${i}`;
+        const blob = `app.${key}`;
+        await w.blobs.put(blob, Buffer.alloc(10_000, "x"));
+        const payload = { payload: { blob }, payloadBytes: 10_000, contentType: "text/plain" };
+        const url = new URL(`/hang/${digit}/${i}`, w.url).href;
+        await w.actors.call(outgoingWebhook, key, "send", { id: url, url, ...payload });
+      }
+    }
+    const ofAll = OUTGOING_LARGE_SLOTS - OUTGOING_LARGE_SLOTS_RESERVED;
+    await until("they have all slots but the reserved ones", () => held.length === ofAll);
+    await until("all have ended", () => {
+      for (const response of held) response.end();
+      return w.got.length === 3 * OUTGOING_PLACES_MAX;
     });
   });
 

@@ -39,10 +39,13 @@ export const OUTGOING_TIMEOUT_MS = 15_000;
 export const OUTGOING_ANSWER_BYTES_MAX = 64 * 1024;
 /**
  * Limit of the concurrent webhooks of one worker, which mostly wait. The reserved ones are for accounts without a
- * running webhook.
+ * running webhook. With fewer, endpoints that do not answer would keep others waiting in the lane for minutes.
  */
-export const OUTGOING_SLOTS = 32;
-export const OUTGOING_SLOTS_RESERVED = 8;
+export const OUTGOING_SLOTS = 192;
+export const OUTGOING_SLOTS_RESERVED = 48;
+/** The same limits for webhooks with a payload above OUTGOING_INLINE_BYTES_MAX, which is in memory during the attempt. */
+export const OUTGOING_LARGE_SLOTS = 32;
+export const OUTGOING_LARGE_SLOTS_RESERVED = 8;
 /**
  * Tasks that one worker takes from the lane. Those without a slot wait in the worker, which lets accounts take turns. So
  * 15 accounts that have all their places, and whose endpoints do not answer, leave room for others.
@@ -78,13 +81,17 @@ interface Outcome {
 /** Creates the worker that posts webhooks, and removes their payloads when they are no longer needed. */
 export function webhookPostWorker(parts: WebhookPostParts) {
   const slots = new FairSemaphore({ places: OUTGOING_SLOTS, reserved: OUTGOING_SLOTS_RESERVED });
+  const largeSlots = new FairSemaphore({
+    ...{ places: OUTGOING_LARGE_SLOTS, reserved: OUTGOING_LARGE_SLOTS_RESERVED },
+  });
   const postInTurn = post(parts);
   return defineWorker(webhookPost, {
     slots: { post: POSTS_TAKEN_MAX, purge: PURGE_SLOTS },
     handlers: {
       async post(task, context) {
         using ends = new DisposableStack();
-        ends.defer(await slots.take(senderOf(context.key).accountId, context.signal));
+        const own = "blob" in task.payload ? largeSlots : slots;
+        ends.defer(await own.take(senderOf(context.key).accountId, context.signal));
         if (task.dueAt !== undefined) {
           timeWork("webhook_post_wait_seconds", {}, parts.clock.now() - task.dueAt);
         }
