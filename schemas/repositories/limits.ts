@@ -148,6 +148,8 @@ export const EVENT_COMMITS_MAX = 20;
 export const EVENT_OTHERS_MAX = 50;
 /** If no gateway finds the commits of a push within this time, the event is published without commits. */
 export const EVENT_DESCRIBED_MS = 60_000;
+/** Time limit for finding the commits of one push. Git counts a million commits in some seconds. */
+export const EVENT_DESCRIBING_MS = 20_000;
 
 // --- Git processes of one gateway ---
 

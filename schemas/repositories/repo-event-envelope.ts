@@ -51,7 +51,10 @@ export const RepoEventEnvelope = z.discriminatedUnion("type", [
       ref: z.string(),
       before: z.string(),
       after: z.string(),
-      /** The new commits of the ref, the oldest first. If there are too many, only the newest of them. */
+      /**
+       * The new commits of the ref, the oldest first. If there are too many, only the newest of them. If they were not
+       * found in time, none, with `totalCommitsCount` 0 and `commitsTruncated` true.
+       */
       commits: z.array(
         z.object({
           id: z.string(),

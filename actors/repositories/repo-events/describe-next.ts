@@ -1,9 +1,10 @@
 /** Asks gateways for the commits of an account's pushes, one push after another. */
 import { type Envelope, envelope } from "../../../schemas/contract.ts";
 import { gitUpkeep } from "../../../schemas/repositories/git-upkeep.ts";
+import { EVENT_DESCRIBED_MS, EVENT_DESCRIBING_MS } from "../../../schemas/repositories/limits.ts";
 import type { EventRow, EventRows, RepoEventsState } from "./repo-events-state.ts";
 
-type PushedRow = Extract<EventRow, { type: "pushed" }>;
+export type PushedRow = Extract<EventRow, { type: "pushed" }>;
 
 /**
  * Sends the task for the oldest push that waits for its commits, unless a gateway still looks for the commits of an
@@ -25,6 +26,16 @@ export function describeNext(
     state: { ...state, asked: changes.at(-1)?.number ?? state.last },
     send: [envelope(gitUpkeep, repoId, "describe", task)],
   };
+}
+
+/**
+ * Returns whether the event of a push must be published without commits. This holds EVENT_DESCRIBED_MS after the push, or
+ * earlier if no gateway was asked and a search may end too late. Otherwise an account that pushes faster than gateways
+ * search would always ask about a push whose time is nearly over, and get no commits at all.
+ */
+export function isTooLate(number: number, { at }: PushedRow, asked: number, now: number): boolean {
+  const waitMs = number > asked ? EVENT_DESCRIBED_MS - EVENT_DESCRIBING_MS : EVENT_DESCRIBED_MS;
+  return at + waitMs <= now;
 }
 
 /** Returns the oldest push that has had no task; undefined while a gateway searches the commits of another push. */

@@ -284,7 +284,8 @@ describe("repo-events", () => {
     const { now: at } = account;
     expect(asked(push([A], main))).to.have.length(1);
     expect(asked(push([A, B], made, main))).to.deep.equal([]);
-    account.now += 1;
+    const laterMs = EVENT_DESCRIBED_MS / 2;
+    account.now += laterMs;
     expect(asked(push([], main))).to.deep.equal([]);
     const described = (...numbers: number[]) =>
       asked(
@@ -304,7 +305,7 @@ describe("repo-events", () => {
     expect(described(1), "reported twice").to.deep.equal([]);
     expect(described(2), "in part").to.deep.equal([]);
     account.now = at + EVENT_DESCRIBED_MS;
-    const next = { address, changes: [{ number: 4, ...main }], others: [], at: at + 1 };
+    const next = { address, changes: [{ number: 4, ...main }], others: [], at: at + laterMs };
     expect(asked(account.tell("describeLate"))).to.deep.equal([next]);
     expect(described(3), "reported too late").to.deep.equal([]);
     expect(described(4)).to.deep.equal([]);
@@ -315,11 +316,12 @@ describe("repo-events", () => {
 
   it("asks for the next push after the pushes about which an older version has asked", () => {
     account.subscribe("one", { types: ["pushed"] });
+    const { now: at } = account;
     for (const number of [1, 2]) {
-      account.rows.set(`${number}`, { ...OF, type: "pushed", at: 0, ...main, open: true });
+      account.rows.set(`${number}`, { ...OF, type: "pushed", at, ...main, open: true });
     }
     account.state = { ...account.state, last: 2 };
-    expect(account.happened(pushed(main)).send).to.deep.equal([]);
+    expect(account.happened({ ...pushed(main), at }).send).to.deep.equal([]);
     const described = (number: number) =>
       account.tell("described", { events: [{ number, pushed: NEW }] }).send;
     const messages = (number: number) =>

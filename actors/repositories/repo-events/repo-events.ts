@@ -7,7 +7,7 @@ import type { KeptRepoEvent, RepoEvent } from "../../../schemas/repositories/rep
 import { envelopeOf } from "../../../schemas/repositories/repo-event-envelope.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { describeNext } from "./describe-next.ts";
+import { describeNext, isTooLate, type PushedRow } from "./describe-next.ts";
 import { EventRow, type EventRows, RepoEventsState } from "./repo-events-state.ts";
 import { isFor, notifySubscribers, toldUpTo } from "./tell-subscribers.ts";
 
@@ -67,21 +67,19 @@ export const repoEventsActor = defineActor(repoEvents, {
         const row = rows.get(`${number}`);
         // The gateway's report may arrive twice, or after the event was published without commits.
         if (row?.type !== "pushed" || !row.open) continue;
-        const { open: _, others: _others, ...event } = row;
-        added[`${number}`] = { ...event, ...(pushed && { pushed }) };
+        added[`${number}`] = { ...withoutSearch(row), ...(pushed && { pushed }) };
       }
+      if (Object.keys(added).length > 0) Object.assign(added, tooLate(state, rows, added, now));
       return close(state, rows, added, key, now);
     },
 
     describeLate(state, _input, { key, now, rows }) {
-      const added: Written = {};
+      const added = tooLate(state, rows, {}, now);
       let next: number | undefined;
       for (const [number, row] of rows) {
-        if (row.type !== "pushed" || !row.open) continue;
+        if (!isOpen(row) || added[number]) continue;
         const lateAt = row.at + EVENT_DESCRIBED_MS;
-        const { open: _, others: _others, ...event } = row;
-        if (lateAt <= now) added[number] = event;
-        else next = Math.min(next ?? lateAt, lateAt);
+        next = Math.min(next ?? lateAt, lateAt);
       }
       const closed = close(state, rows, added, key, now);
       return { ...closed, remind: { ...closed.remind, describeLate: next ?? null } };
@@ -159,7 +157,23 @@ function keptOf(
   });
 }
 
-const isOpen = (row: EventRow) => row.type === "pushed" && row.open === true;
+const isOpen = (row: EventRow): row is PushedRow => row.type === "pushed" && row.open === true;
+
+/** Returns the event of a push without what only the search for its commits needs. */
+function withoutSearch({ open: _, others: _others, ...event }: PushedRow): PushedRow {
+  return event;
+}
+
+/** Returns the events, without their commits, of the pushes that wait no longer for them. */
+function tooLate(state: RepoEventsState, rows: EventRows, described: Written, now: number) {
+  const { last, asked = last } = state;
+  const late: Written = {};
+  for (const [number, row] of rows) {
+    if (!isOpen(row) || described[number]) continue;
+    if (isTooLate(Number(number), row, asked, now)) late[number] = withoutSearch(row);
+  }
+  return late;
+}
 
 function close(state: RepoEventsState, rows: EventRows, added: Written, key: string, now: number) {
   if (Object.keys(added).length === 0) return { state, remind: {} };

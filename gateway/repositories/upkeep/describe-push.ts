@@ -2,7 +2,7 @@
 import { createInterface } from "node:readline";
 import { ActorError } from "../../../schemas/errors.ts";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import { EVENT_COMMITS_MAX } from "../../../schemas/repositories/limits.ts";
+import { EVENT_COMMITS_MAX, EVENT_DESCRIBING_MS } from "../../../schemas/repositories/limits.ts";
 import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import type { PushedCommits, RefChange } from "../../../schemas/repositories/repo-event.ts";
 import { checkIntact, readInView } from "../cache/read-in-view.ts";
@@ -17,8 +17,6 @@ export const EVENT_MESSAGE_CHARS_MAX = 500;
 export const EVENT_NAME_CHARS_MAX = 200;
 /** Limit for the parents of one commit in an event. No real merge has more. */
 export const EVENT_PARENTS_MAX = 16;
-/** Time limit for finding the commits of a push. Git counts a million commits in some seconds. */
-const EVENT_DESCRIBING_MS = 20_000;
 
 interface ReceivedPush {
   id: string;
