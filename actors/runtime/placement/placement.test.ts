@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { SHARDS, shardGivesMax } from "../../../schemas/limits.ts";
+import { addressOf, shardOf, stateBucket, stateSubjects } from "../../../schemas/subjects.ts";
 import { startWorld, type World } from "../../../scripts/testing/actor-world.ts";
 import { counter, counterActor } from "../../../scripts/testing/counter.ts";
 import { until } from "../../../scripts/testing/until.ts";
@@ -112,6 +113,21 @@ describe("Placement", function () {
       gate.resolve();
       Bus.prototype.request = request;
     }
+  });
+
+  it("startAnew() takes the shards of one state stream while another does not answer", async () => {
+    await using world = await startWorld({ definitions: [counterActor], buckets: 2 });
+    const { placement } = await world.host();
+    await world.bus.jetstream.streams.delete(stateSubjects(stateBucket(1)).stream);
+    const former = placement.hostId;
+    placement.startAnew();
+    expect(placement.hostId).to.not.equal(former);
+    await until("it has these shards", () => placement.openShards === SHARDS / 2, 60_000);
+    const key = Array.from({ length: 100 }, (_, index) => `key ${index}`).find(
+      (one) => shardOf(addressOf("counter", one)) % 2 === 0,
+    );
+    const answer = await world.client.call(counter, key ?? "", "increment", { by: 1 });
+    expect(answer).to.deep.equal({ count: 1 });
   });
 
   it("start() knows all epochs before other hosts hear of it", async () => {

@@ -81,7 +81,7 @@ export class Placement {
       renewing: (id) => this.#presence.answerAs(id),
       renewed: () => {
         if (this.#isUnsettled) this.#reconcile();
-        if (this.#isCaughtUp) void this.#journals.removeUnnamed();
+        if (this.#isCaughtUp()) void this.#journals.removeUnnamed();
       },
       lost: () => {
         this.#host.renamed();
@@ -182,9 +182,10 @@ export class Placement {
     this.#lease.startAnew();
   }
 
-  /** True while the members and epochs of all buckets are known up to now. */
-  get #isCaughtUp(): boolean {
-    return this.#watched.size === this.#stores.length;
+  /** True while the members, and the epochs of all buckets or of the shard's, are known up to now. */
+  #isCaughtUp(shard?: number): boolean {
+    const needed = shard === undefined ? this.#stores : [this.#firstStore, this.#storeOf(shard)];
+    return needed.every((store) => this.#watched.has(store));
   }
 
   get #shards(): number {
@@ -251,7 +252,7 @@ export class Placement {
             for (const host of this.#members.retain(members, this.#lease.id))
               this.#journals.add(host);
           this.#watched.add(store);
-          if (this.#isCaughtUp) this.#caughtUp();
+          if (this.#isCaughtUp()) this.#caughtUp();
           this.#reconcile();
         },
       },
@@ -273,7 +274,7 @@ export class Placement {
 
   /** Compares the owner of a shard with the preferred host, and takes the shard or gives it back. */
   #place(shard: number): void {
-    if (!this.#isCaughtUp || this.#stopped || this.#moving.has(shard)) return;
+    if (!this.#isCaughtUp(shard) || this.#stopped || this.#moving.has(shard)) return;
     // Takes no shard without a living lease, because other hosts would treat the shard as free.
     if (!this.#lease.holds) {
       this.#isUnsettled = true;
@@ -306,7 +307,7 @@ export class Placement {
   async #take(shard: number): Promise<boolean> {
     const { id } = this.#lease;
     // This call has waited for a free slot. The host may have a new name by now, whose lease is not written yet.
-    if (!this.#lease.holds || !this.#isCaughtUp) return false;
+    if (!this.#lease.holds || !this.#isCaughtUp(shard)) return false;
     if (this.#members.preferredFor(shard) !== id) return true;
     try {
       const known = this.#epochs.get(shard);
