@@ -209,6 +209,13 @@ describe("openapi", () => {
         if (!path.endsWith("/properties")) {
           expect(key, path).not.to.be.oneOf(["secret", "$defs", "$schema"]);
         }
+        // openapi-generator writes no type for a text with two patterns, which JSON Schema joins by allOf.
+        if (key === "allOf" && Array.isArray(inner)) {
+          expect(
+            inner.filter((one) => "pattern" in one),
+            path,
+          ).to.deep.equal([]);
+        }
         if (key === "pattern" && typeof inner === "string") {
           expect(() => new RegExp(inner), path).not.to.throw();
           expect(inner, path).not.to.contain("\\p{");

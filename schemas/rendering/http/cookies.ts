@@ -6,6 +6,7 @@ import { COOKIE_CHARS_MAX, COOKIES_MAX, URL_CHARS_MAX } from "../../limits.ts";
 // `=` would end a name.
 const NAME = /^[^\p{Cc};=]*$/u;
 const VALUE = /^[^\p{Cc};]*$/u;
+const PATH = /^\/[^\p{Cc};]*$/u;
 
 const Text = z.string().max(COOKIE_CHARS_MAX).regex(VALUE, {
   error: "Expected text without control characters and semicolons",
@@ -28,7 +29,13 @@ const Cookie = z
         "Address that gives the cookie its host, path and scheme; defaults to the page's address",
       ),
     domain: Text.min(1).optional(),
-    path: Text.startsWith("/").optional(),
+    path: z
+      .string()
+      .max(COOKIE_CHARS_MAX)
+      .regex(PATH, {
+        error: "Expected a path that begins with /, without control characters and semicolons",
+      })
+      .optional(),
     expires: z.number().min(-1).optional().describe("Seconds since 1970; -1 for a session cookie"),
     httpOnly: z.boolean().optional(),
     secure: z.boolean().optional(),
