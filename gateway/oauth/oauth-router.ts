@@ -124,8 +124,8 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
    * Logout 2 require both methods.
    */
   function redirectForm({ body, path }: Request, response: Response): void {
-    // A field that was sent twice stays so, and oidc-provider refuses it (RFC 6749 section 3.1).
-    const fields = Object.entries<unknown>(body).flatMap(([name, value]) =>
+    // oidc-provider refuses a field that was sent twice (RFC 6749 section 3.1). Without a form there is no body.
+    const fields = Object.entries<unknown>(body ?? {}).flatMap(([name, value]) =>
       [value].flat().map((one) => [name, String(one)]),
     );
     const query = new URLSearchParams(fields).toString();

@@ -532,6 +532,23 @@ describe("authorization server", function () {
       expect((await owner.open(query())).url).to.contain("/oauth2/consent");
     });
 
+    it("a POST without a form is a request without parameters", async () => {
+      for (const [path, expected] of [
+        ["/oauth2/logout", "/oauth2/logout?"],
+        ["/oauth2/auth", "/oauth2/auth?"],
+      ]) {
+        for (const body of [{}, { body: "{}", headers: { "Content-Type": "application/json" } }]) {
+          const answer = await fetch(`${world.urls[0]}${path}`, {
+            ...{ method: "POST", redirect: "manual", ...body },
+          });
+          expect(answer.status, path).to.equal(303);
+          expect(answer.headers.get("Location")).to.match(
+            new RegExp(`${RegExp.escape(expected ?? "")}$`),
+          );
+        }
+      }
+    });
+
     it("signing out redirects only to addresses that the client registered", async () => {
       const target = "https://bot.example.com/bye";
       const out = await world.makeClient({ post_logout_redirect_uris: [target] });

@@ -158,6 +158,21 @@ describe("admin dead", function () {
     expect(await letters()).to.equal(1);
   });
 
+  it("a retry sends no task to another subject than one of its kind", async () => {
+    const { jetstream } = world.bus;
+    const call = { message: "createToken", error: "no browser", tries: 3, buriedAt: 1 };
+    for (const at of ["shard.1.account.a", "task.webhook-post.post", "task-1.render", "$KV.x.y"]) {
+      const task = { subject: at, id: "one", key: "k" };
+      const subject = deadSubject(addressOf("render", "k"));
+      await jetstream.jetstream().publish(subject, JSON.stringify({ ...call, task }));
+      const [found] = await Array.fromAsync(listDeadLetters(world.bus));
+      if (!found) throw new Error("no letter");
+      const refused = await retryDeadLetter(world.bus, found).catch((error: unknown) => error);
+      expect(refused, at).to.have.property("code", "invalid_request");
+      await jetstream.streams.purge(STREAMS.dead);
+    }
+  });
+
   it("a retry that the bus refuses leaves the letter to the next one", async () => {
     const letter = { message: "pdf", error: "no browser", tries: 3, buriedAt: 1 };
     const task = { subject: "task.render.interactive", id: "one", key: "k" };
@@ -185,8 +200,11 @@ describe("admin dead", function () {
     const letter = { message: "receive", input: {}, error: "refused", tries: 1, buriedAt: 1 };
     const requestId = "made.it-1";
     const task = { subject: "task.render.batch", id: "one", key: "k" };
-    for (const more of [{ requestId }, { requestId, task }]) {
-      const subject = deadSubject(addressOf("counter", "x"));
+    for (const [kind, more] of [
+      ["counter", { requestId }],
+      ["render", { requestId, task }],
+    ] as const) {
+      const subject = deadSubject(addressOf(kind, "x"));
       await jetstream.jetstream().publish(subject, JSON.stringify({ ...letter, ...more }));
     }
     expect((await run("retry", "--all")).code).to.equal(0);

@@ -3,7 +3,7 @@
  * its own, with the folder as its root. Needs root, Debian's `apt-get` and `unshare`.
  */
 import { execFile } from "node:child_process";
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { access, chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { REPOSITORY, TOOLS } from "../tools.ts";
@@ -35,7 +35,7 @@ rmdir /.before
 cd "$3"
 user=$2
 shift 3
-exec setpriv --reuid "\${user%:*}" --regid "\${user#*:}" --clear-groups -- env -i "$@"`;
+exec setpriv --pdeathsig keep --reuid "\${user%:*}" --regid "\${user#*:}" --clear-groups -- env -i "$@"`;
 
 interface Step {
   name: string;
@@ -52,12 +52,18 @@ export interface ImageRoot {
   command(program: readonly string[], variables?: Record<string, string>): string[];
 }
 
-/** Returns whether this machine can execute the steps. */
+/** Returns whether this machine can execute the steps: as root, in namespaces, with the packages of Debian. */
 export async function canBuildImage(): Promise<boolean> {
   if (process.getuid?.() !== 0) return false;
-  const found = await Promise.allSettled([run("apt-get", ["-v"]), run("unshare", ["-V"])]);
+  const found = await Promise.allSettled([
+    run("apt-get", ["-v"]),
+    run("unshare", ["--mount", "--pid", "--fork", "true"]),
+    access(DEBIAN_KEYS),
+  ]);
   return found.every(({ status }) => status === "fulfilled");
 }
+
+const DEBIAN_KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /** Builds the image below `parent`. Throws if a step fails, or if the file has a step of another kind. */
 export async function buildImage(parent: string): Promise<ImageRoot> {
@@ -80,7 +86,7 @@ export async function buildImage(parent: string): Promise<ImageRoot> {
       await mkdir(join(folder, cwd), { recursive: true });
     } else if (name === "USER") user = text;
     else if (name === "ENV") Object.assign(environment, pairsOf(text));
-    else if (!SAID_ELSEWHERE.has(name)) throw new Error(`Cannot execute a step ${name}`);
+    else if (!WITHOUT_FILES.has(name)) throw new Error(`Cannot execute a step ${name}`);
   }
   return { folder, command: enter };
 }
@@ -88,7 +94,7 @@ export async function buildImage(parent: string): Promise<ImageRoot> {
 const PATH_OF_DEBIAN = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /** Steps that change no file of the image. */
-const SAID_ELSEWHERE = new Set(["VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"]);
+const WITHOUT_FILES = new Set(["VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"]);
 
 const containerfile = () => read("deploy/Containerfile");
 
@@ -129,9 +135,10 @@ async function makeBase(folder: string, version: string, parent: string): Promis
   // As the user root, because apt's own user cannot write to the folder.
   await run("apt-get", ["-o", "APT::Sandbox::User=root", "download", "debootstrap"], { cwd: tool });
   await run("sh", ["-c", "dpkg-deb --extract debootstrap_*.deb ."], { cwd: tool });
-  const keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
-  const program = join(tool, "usr/sbin/debootstrap");
-  await run(program, ["--variant=minbase", `--keyring=${keys}`, version, folder, mirror], {
+  // In a namespace of its own, which also removes what is mounted in the folder if the program is killed.
+  const program = ["unshare", "--mount", join(tool, "usr/sbin/debootstrap")];
+  const words = ["--variant=minbase", `--keyring=${DEBIAN_KEYS}`, version, folder, mirror];
+  await run("env", [...program, ...words], {
     env: { ...process.env, DEBOOTSTRAP_DIR: join(tool, "usr/share/debootstrap") },
     maxBuffer: OUTPUT_BYTES_MAX,
   });
@@ -145,7 +152,7 @@ async function makeBase(folder: string, version: string, parent: string): Promis
   for (const name of SLIM_OMITS) {
     await rm(join(folder, "usr/share", name), { recursive: true, force: true });
   }
-  await cp("/etc/resolv.conf", join(folder, "etc/resolv.conf"));
+  await cp("/etc/resolv.conf", join(folder, "etc/resolv.conf"), { dereference: true });
 }
 
 /** Executes the stage of the Node packages by this machine's npm. */
@@ -161,7 +168,7 @@ async function makePackages(folder: string): Promise<void> {
   }
 }
 
-/** Copies what a step COPY names. Files of the repository that .dockerignore names are left out. */
+/** Executes a step COPY. Leaves out the files of the repository that .dockerignore excludes. */
 async function copy(
   text: string,
   { folder, cwd, packages }: { folder: string; cwd: string; packages: string },

@@ -155,6 +155,8 @@ describe("members of an account", () => {
     expect(refusal(() => run("getInvitation", left, proof)).code).to.equal("not_found");
     const back = { ...proof, userId: id(8), email: "6@example.com" };
     expect(refusal(() => run("acceptInvitation", left, back)).code).to.equal("not_found");
+    // Nor does it open the account when the giver is a member again.
+    expect(valid(joined(left, 2, ["Super Administrator"]))).to.deep.equal([id(5), id(7)]);
   });
 
   it("a former administrator changes nothing, even with a request sent before they lost the role", () => {

@@ -50,6 +50,12 @@ export function validInvitations({ invitations, members }: State, now: number) {
   });
 }
 
+/** Removes the other invitations, so that none opens the account again when its giver gets the roles back. */
+const withValidInvitations = (state: State, now: number): State => ({
+  ...state,
+  invitations: validInvitations(state, now),
+});
+
 /** Returns whether a member with these roles may give such roles. */
 const mayGive = ({ roles: own }: DeepReadonly<Member>, roles: readonly Role[]) =>
   isAdministrator(own) && (!roles.includes(HIGHEST_ROLE) || own.includes(HIGHEST_ROLE));
@@ -96,7 +102,7 @@ export function setRoles(
   const { userId, email } = found.entry;
   const members = replaced(state.members, found.entry, { ...found.entry, roles });
   const send = [envelope(user, email, "joined", { userId, accountId, roles })];
-  return { state: { ...state, members }, reply: {}, send, live };
+  return { state: withValidInvitations({ ...state, members }, now), reply: {}, send, live };
 }
 
 export function removeMember(
@@ -113,7 +119,7 @@ export function removeMember(
   const { userId, email } = found.entry;
   const members = state.members.filter((member) => member !== found.entry);
   const send = [envelope(user, email, "left", { userId, accountId })];
-  return { state: { ...state, members }, reply: {}, send, live };
+  return { state: withValidInvitations({ ...state, members }, now), reply: {}, send, live };
 }
 
 /**

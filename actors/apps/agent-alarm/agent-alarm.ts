@@ -10,7 +10,7 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
  * limit below: an app may stay broken for weeks.
  */
 export const AGENT_ALARM_RETRY_MS = 60_000;
-export const AGENT_ALARM_RETRY_MS_MAX = 60 * 60_000;
+export const AGENT_ALARM_RETRY_MS_MAX = 10 * 60_000;
 
 const AgentAlarmState = z.object({
   at: EpochMs.optional(),

@@ -63,7 +63,8 @@ const ROOM = "Trunkline-Room";
 
 /**
  * Time for which the bus stores the first record of a log that has no data. The owner removes the record when it
- * closes, so only the record of a host that was killed stays for this time.
+ * closes, so only the record of a host that was killed stays for this time. A record that announces a count stays without
+ * such a time, until the next owner ends the count.
  */
 export const BLANK_LOG_S = 86_400;
 
@@ -88,7 +89,7 @@ export class AgentLog {
   #named: string[] = [];
   /** True while no message of the log has data: somebody has addressed the agent, but it has stored nothing. */
   #isBlank: boolean;
-  /** Sequence of the takeover record, if a record without data follows it. */
+  /** Sequences of the records without data before the last one. */
   #before: number[] = [];
   #renewals: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
@@ -326,7 +327,7 @@ const blobsOf = (header: (name: string) => string) =>
     (value) => value !== "" && value !== INLINE && !COUNT.test(value),
   );
 
-/** Returns whether the message only shut out a former owner. */
+/** Returns whether the message only shut out a former owner, or announced a count. */
 const isSpent = (message: LogMessage) =>
   message.data.length === 0 && message.header(IMAGE) + message.header(ACTIONS) === "";
 

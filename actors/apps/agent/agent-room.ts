@@ -58,7 +58,7 @@ export class AgentRoom {
     this.#isCounted = stated > 0;
   }
 
-  /** Resolves when the log may take this many bytes. Rejects with `limit_reached`, or with a temporary error. */
+  /** Resolves when the log may take this many bytes. Rejects with `limit_reached`, `not_found` or a temporary error. */
   async hold(bytes: number): Promise<void> {
     const wanted = Math.ceil((AHEAD * bytes) / AGENT_ROOM_BYTES) * AGENT_ROOM_BYTES;
     const isTooMuch = this.#held > AGENT_ROOM_BYTES && bytes < SLACK * this.#held;

@@ -52,8 +52,8 @@ export function agentKind(parts: AgentKindParts): HostedDefinition<AgentMessages
       });
     },
     async refused(key, { message }, error) {
-      // A refusal needs no dead letter, because the alarm repeats until the agent has handled it.
-      if (message === "wake") return error instanceof ActorError;
+      // Needs no dead letter, because the alarm repeats until the agent has handled it.
+      if (message === "wake") return true;
       if (message !== "deliver") return false;
       const { deliveries } = await parts.actors.call(agentInbox, key, "current", {});
       const [delivery] = deliveries;

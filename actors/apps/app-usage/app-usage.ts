@@ -68,9 +68,12 @@ export const appUsageActor = defineActor(appUsage, {
     },
 
     purged(state, { app, id }, { rows, now }) {
+      // A late copy must not remove what the next app of this name keeps.
+      if (id !== undefined && state.purged?.some((one) => one.id === id)) return { state };
       const { [app]: _, ...apps } = state.apps;
       const names = [...rows.keys()].filter((name) => name.startsWith(`${app}/`));
-      const next = id === undefined ? { ...state, apps } : { apps, purged: noted(state, id, now) };
+      const next =
+        id === undefined ? { ...state, apps } : { apps, purged: withPurged(state, id, now) };
       return { state: next, rows: Object.fromEntries(names.map((name) => [name, null])) };
     },
 
@@ -82,7 +85,7 @@ export const appUsageActor = defineActor(appUsage, {
 });
 
 /** Returns the ids of the apps that were purged last, with this one. */
-const noted = ({ purged = [] }: State, id: string, now: number) =>
+const withPurged = ({ purged = [] }: State, id: string, now: number) =>
   [
     ...purged.filter((one) => one.id !== id && one.at > now - PURGED_APPS_KEPT_MS),
     { id, at: now },

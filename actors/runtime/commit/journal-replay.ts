@@ -85,7 +85,7 @@ export class JournalReplay {
   }
 
   /**
-   * Seals the checkpoints first. Then all commits that the journal lists as written are in their keys, and no later
+   * Seals the checkpoints first. Then no commit before the `from` of the journal is needed any more, and no later
    * checkpoint arrives.
    */
   async #sealAndRead(journal: string, by: string): Promise<ReadJournal> {

@@ -37,8 +37,8 @@ export interface JournalEntry {
 
 /**
  * A commit as it is stored, or one of its parts. It contains keys of the bucket instead of subjects, so that
- * operators can read it. `epoch` is the epoch under which the host owns the shard. All commits before the sequence
- * `from` are in their keys.
+ * operators can read it. `epoch` is the epoch under which the host owns the shard. The changes of all commits before
+ * the sequence `from` are in their keys, or a later commit has replaced them.
  */
 export const StoredCommit = z.object({
   number: z.number(),
@@ -127,7 +127,7 @@ export class Journal {
     return this.#messages;
   }
 
-  /** True when all messages before this number are in their keys. */
+  /** True when the changes of all messages before this number are in their keys, or later messages have replaced them. */
   isWrittenBelow(messages: number): boolean {
     const { messages: written } = this.#oldest ?? { messages: this.#messages };
     return written >= messages;
@@ -199,9 +199,8 @@ export class Journal {
 
   /**
    * Returns the changes that have been pending for the longest time. They count as being written until `written` or
-   * `notWritten` is called. If only a part of an owner's changes fits, the others count from their own commits: an
-   * owner that changes thousands of keys a second would otherwise keep all its commits in the part that a takeover
-   * reads.
+   * `notWritten` is called. If only a part of an owner's changes fits, the others count from their own commits.
+   * Otherwise a takeover would read all commits of an owner that changes thousands of keys a second.
    */
   checkpoint({ messagesMax, bytesMax }: { messagesMax: number; bytesMax: number }): Write[] {
     const puts: Puts = new Map();

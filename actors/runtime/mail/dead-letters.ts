@@ -196,6 +196,12 @@ function retryOf(
     requestId === undefined ? undefined : requestCarrier(`retry-${sequence}`, requestId);
   if (task) {
     const { subject, key } = task;
+    // The letter may come from a process that an attacker has taken over, and operators may publish to all subjects.
+    const [kind = ""] = address.split(".", 1);
+    if (!subject.replace(/^task-\d+\./, "task.").startsWith(`task.${kind}.`)) {
+      const text = `Cannot retry ${sequence}: its task is not one of ${kind}`;
+      throw new ActorError("invalid_request", text);
+    }
     // For two minutes, the bus remembers the id of the earlier message and would drop a message with the same id. So
     // the retry has a new id.
     const id = `${task.id.slice(0, RETRIED_ID_CHARS)}-retry-${sequence}`;

@@ -29,7 +29,7 @@ const EARLY_AT_ONCE = 100;
 const EARLY_MS_MAX = 10_000;
 /** A look ends after this time without a reminder: the last ones may have been removed before they were read. */
 const SILENCE_MS_MAX = 30_000;
-const PREFETCH = 256;
+const PREFETCH = 100;
 
 /** What is needed of an ActorDefinition. */
 interface EarlyKind {

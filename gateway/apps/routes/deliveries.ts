@@ -21,7 +21,7 @@ import {
   WireWebhook,
   WireWebhookContent,
 } from "../../../schemas/apps/http/deliveries.ts";
-import { DELIVERIES_SCANNED_MAX, REPLAYS_WAITING_MAX } from "../../../schemas/apps/limits.ts";
+import { REPLAYS_WAITING_MAX } from "../../../schemas/apps/limits.ts";
 import {
   type OutgoingTry,
   type OutgoingWebhook,
@@ -203,7 +203,7 @@ function replayDeliveries({ actors }: DeliveryRouteParts) {
 
 /**
  * Returns the numbers of the deliveries that fit, step by step, so that a long log delays no other actor of its host.
- * Returns some of them if they are surely too many for a replay, which is then refused.
+ * Rejects with `queue_full` if they are too many for a replay.
  */
 async function findDeliveries(
   actors: DeliveryRouteParts["actors"],
@@ -217,8 +217,11 @@ async function findDeliveries(
     const { runs, next } = await actors.call(agentInbox, key, "find", page);
     numbers.push(...runs);
     count += runs.reduce((sum, [first, last]) => sum + last - first + 1, 0);
-    if (next === undefined || count > REPLAYS_WAITING_MAX)
-      return numbers.slice(0, DELIVERIES_SCANNED_MAX);
+    if (count > REPLAYS_WAITING_MAX) {
+      const text = `Cannot replay: more than ${REPLAYS_WAITING_MAX} would wait; ask for fewer at once`;
+      throw new ActorError("queue_full", text);
+    }
+    if (next === undefined) return numbers;
     from = next;
   }
 }

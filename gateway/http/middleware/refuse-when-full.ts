@@ -20,7 +20,8 @@ export function refuseWhenFull(
   };
 }
 
-const TEXT = "Cannot store more: the disk of this instance is full; reads and deletes still work";
+const TEXT =
+  "Cannot store more: the disk of this instance is full; reads, deletes and revocations still work";
 
 /**
  * Returns the function that decides whether a request stores much data, except a revocation by one of these routes. A

@@ -178,12 +178,15 @@ function headOf(
   { head, refs: known }: Pick<Origin, "head" | "refs">,
   refs: ReadonlyMap<string, string>,
 ): string | undefined {
-  if (head !== undefined && refs.has(head)) return head;
-  const branches = [...refs.keys()].filter((ref) => ref.startsWith("refs/heads/")).sort();
+  const branches = [...refs.keys()].filter(mayBeDefault).sort();
+  if (head !== undefined && branches.includes(head)) return head;
   const atHead = branches.filter((ref) => refs.get(ref) === known.get("HEAD"));
   const candidates = atHead.length > 0 ? atHead : branches;
   return USUAL_HEADS.find((ref) => candidates.includes(ref)) ?? candidates[0];
 }
+
+const mayBeDefault = (ref: string) =>
+  ref.startsWith("refs/heads/") && BranchName.safeParse(ref.slice("refs/heads/".length)).success;
 
 const USUAL_HEADS = ["refs/heads/main", "refs/heads/master"];
 

@@ -5,7 +5,8 @@ import type { TokenBounds } from "../repositories.ts";
 
 /**
  * Returns the bounds of a token with the requested lifetime. It ends with the caller's own API token, or with the OAuth
- * grant that the caller's token comes from. The end of an OAuth access token is no bound, because the client refreshes it.
+ * grant that the caller's token comes from. The end of an OAuth access token is no bound by itself: a client that refreshes it keeps
+ * its grant, and the grant of a client without refresh tokens ends with it.
  */
 export function tokenBounds(
   { grantId, scopes, expiresAt = Number.POSITIVE_INFINITY }: Caller,

@@ -92,7 +92,7 @@ export class JobTasks {
       const form = answerFormOf(call, parameters);
       const result = await this.#store(job, task, { form, call, answered });
       const ended = envelope(renderJobs, job.account, "ended", { ...ofTask, result });
-      // All messages of a job are mail, so the account gets its report before the job ends.
+      // Nobody waits for the messages of a job, so all of them are mail.
       return { send: [...envelopesOf(answered.tell), ended] };
     } catch (error) {
       // A page that takes too long is no fault of the platform. The job is reported as failed, because rejecting with
