@@ -21,7 +21,8 @@ const NOBODY = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 const SIZE_KB_MAX = 450_000;
 
 describe("image", function () {
-  this.timeout(400_000);
+  // On a machine with much other work, the packages of Debian take minutes.
+  this.timeout(2_400_000);
   let folder: string;
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "trunkline-image-"));
@@ -47,7 +48,7 @@ describe("image", function () {
     expect(await check()).to.equal(false);
     await using platform = new ChildProgram(start, {});
     await platform.line("Trunkline runs");
-    await until("it is healthy", check);
+    await until("it is healthy", check, 300_000);
     const data = join(image.folder, "data");
     expect((await stat(data)).mode & 0o777).to.equal(0o700);
     for (const path of ["", "credentials.json"]) {
