@@ -7,7 +7,7 @@ import { access, chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from "node
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { REPOSITORY, TOOLS } from "../tools.ts";
-import { imageCopies, imagePackageCommands, read } from "./manifests.ts";
+import { imageCopies, imagePackageCommands, read, variablesOf } from "./manifests.ts";
 
 const run = promisify(execFile);
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
@@ -85,7 +85,7 @@ export async function buildImage(parent: string): Promise<ImageRoot> {
       cwd = text;
       await mkdir(join(folder, cwd), { recursive: true });
     } else if (name === "USER") user = text;
-    else if (name === "ENV") Object.assign(environment, pairsOf(text));
+    else if (name === "ENV") Object.assign(environment, variablesOf(text.split(" ")));
     else if (!WITHOUT_FILES.has(name)) throw new Error(`Cannot execute a step ${name}`);
   }
   return { folder, command: enter };
@@ -109,9 +109,6 @@ function lastStage(): Step[] {
       return { name, text: line.slice(name.length + 1) };
     });
 }
-
-const pairsOf = (text: string) =>
-  Object.fromEntries(text.split(" ").map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
 
 interface EnterOptions {
   user: string;

@@ -150,9 +150,12 @@ export function imagePackageCommands(): string[] {
 
 export function imageEnvironment(): Record<string, string> {
   const lines = read("deploy/Containerfile").matchAll(/^ENV (.*)$/gm);
-  const pairs = Array.from(lines, ([, line = ""]) => line.split(" ")).flat();
-  return Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
+  return variablesOf(Array.from(lines, ([, line = ""]) => line.split(" ")).flat());
 }
+
+/** Reads variables from texts of the form `name=value`. */
+export const variablesOf = (pairs: readonly string[]): Record<string, string> =>
+  Object.fromEntries(pairs.map((pair) => pair.split(/=(.*)/s).slice(0, 2)));
 
 /** Returns the image's default command. */
 export const imageCommand = (): string[] => wordsOf(/^CMD (.*)$/m);
@@ -186,9 +189,7 @@ export function kustomizedSettings(): Record<string, string> {
   const { configMapGenerator } = z
     .object({ configMapGenerator: z.tuple([z.object({ literals: z.array(z.string()) })]) })
     .parse(parse(read("deploy/kubernetes/kustomization.yaml")));
-  return Object.fromEntries(
-    configMapGenerator[0].literals.map((text) => text.split(/=(.*)/s).slice(0, 2)),
-  );
+  return variablesOf(configMapGenerator[0].literals);
 }
 
 /**

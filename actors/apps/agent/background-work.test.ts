@@ -9,7 +9,7 @@ import {
 import { startHttpServer } from "../../../scripts/testing/loopback-server.ts";
 import { until } from "../../../scripts/testing/until.ts";
 
-/** Background work that waits for the test. Its last writes are so many that their record is on its way when it ends. */
+/** Background work that waits for the test. The record of its last writes is still on its way when the work ends. */
 const WRITES = 100;
 const CODE = `
 import { Agent } from "trunkline/agents";

@@ -29,9 +29,9 @@ export function describeNext(
 }
 
 /**
- * Returns whether the event of a push must be published without commits. This holds EVENT_DESCRIBED_MS after the push, or
- * earlier if no gateway was asked and a search may end too late. Without the earlier time, if an account pushes faster
- * than gateways search, they would only be asked about pushes whose time is nearly over, and no event would get commits.
+ * Returns whether the event of a push must be published without commits: EVENT_DESCRIBED_MS after the push, or
+ * EVENT_DESCRIBING_MS before that if no gateway has the task. An account may push faster than gateways search. Without
+ * the earlier time, gateways would only get pushes whose time is nearly over, and no event would have commits.
  */
 export function isTooLate(number: number, { at }: PushedRow, asked: number, now: number): boolean {
   const waitMs = number > asked ? EVENT_DESCRIBED_MS - EVENT_DESCRIBING_MS : EVENT_DESCRIBED_MS;
