@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createServer, type Server } from "node:tls";
 import { expect } from "chai";
-import puppeteer, { type Browser, type BrowserContext, type Page } from "puppeteer-core";
+import type { Browser, BrowserContext, Page } from "puppeteer-core";
 import { freePort } from "../../scripts/free-port.ts";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
+import { startPersonBrowser } from "../../scripts/testing/person-browser.ts";
 import { type Credentials, RoleProcess } from "../../scripts/testing/role-process.ts";
 import { selfSignedCertificate } from "../../scripts/testing/self-signed-certificate.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { findChromium } from "../../scripts/tools.ts";
 
 /** The hostile app. The requested path selects the page that it returns, or it returns the request's headers. */
 const HOSTILE = `
@@ -91,11 +91,7 @@ describe("a hostile page of an app while a person is signed in", function () {
     for (const app of ["hostile", "other"]) {
       expect((await platform.deploy(app, HOSTILE)).status).to.equal(200);
     }
-    browser = await puppeteer.launch({
-      executablePath: findChromium(process.env),
-      acceptInsecureCerts: true,
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-    });
+    browser = await startPersonBrowser({ acceptInsecureCerts: true });
   });
   after(async () => {
     await browser?.close();

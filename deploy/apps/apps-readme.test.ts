@@ -4,11 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "chai";
-import puppeteer, { type Browser } from "puppeteer-core";
+import type { Browser } from "puppeteer-core";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { shellBlocksOf, WORK_FOLDER } from "../../scripts/testing/guide.ts";
+import { startPersonBrowser } from "../../scripts/testing/person-browser.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { findChromium, REPOSITORY } from "../../scripts/tools.ts";
+import { REPOSITORY } from "../../scripts/tools.ts";
 
 const run = promisify(execFile);
 
@@ -19,10 +20,7 @@ describe("a first app", function () {
   let browser: Browser;
   before(async () => {
     platform = await AppPlatform.start();
-    browser = await puppeteer.launch({
-      executablePath: findChromium(process.env),
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-    });
+    browser = await startPersonBrowser();
     folder = await mkdtemp(join(tmpdir(), "trunkline-person-"));
     await mkdir(join(folder, "data"));
     await symlink(join(REPOSITORY, "scripts"), join(folder, "scripts"));

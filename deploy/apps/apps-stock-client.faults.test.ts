@@ -2,11 +2,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect } from "chai";
 import { build } from "esbuild";
-import puppeteer, { type Browser, type BrowserContext, type Page } from "puppeteer-core";
+import type { Browser, BrowserContext, Page } from "puppeteer-core";
 import { AppPlatform } from "../../scripts/testing/app-platform.ts";
 import { InstalledPackages } from "../../scripts/testing/installed-app.ts";
+import { startPersonBrowser } from "../../scripts/testing/person-browser.ts";
 import { until } from "../../scripts/testing/until.ts";
-import { findChromium } from "../../scripts/tools.ts";
 
 /** The newest version of each package when this test was written. */
 const VERSIONS = { agents: "0.32.0", partysocket: "1.3.0", react: "19.3.1", "react-dom": "19.3.1" };
@@ -76,10 +76,7 @@ describe("a stock client on an app's own origin", function () {
       expect(body.success, JSON.stringify(body.errors)).to.equal(true);
       urls[name] = body.result.url;
     }
-    browser = await puppeteer.launch({
-      executablePath: findChromium(process.env),
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-    });
+    browser = await startPersonBrowser();
   });
   after(async () => {
     await browser?.close();

@@ -3,9 +3,9 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { expect } from "chai";
-import puppeteer, { type Browser, type HTTPRequest, type Page } from "puppeteer-core";
+import type { Browser, HTTPRequest, Page } from "puppeteer-core";
 import { AppPlatform } from "../../../scripts/testing/app-platform.ts";
-import { findChromium } from "../../../scripts/tools.ts";
+import { startPersonBrowser } from "../../../scripts/testing/person-browser.ts";
 
 /** Folder to store pictures of the pages for people. If unset, no pictures are stored. */
 const PICTURES = process.env.PAGE_PICTURES;
@@ -26,11 +26,11 @@ export class ConsoleWorld implements AsyncDisposable {
   /** Starts the platform and the browser, signs in as the account's owner, and opens the first page. */
   static async start(environment: NodeJS.ProcessEnv = {}): Promise<ConsoleWorld> {
     const platform = await AppPlatform.start(environment);
-    const browser = await puppeteer.launch({
-      executablePath: findChromium(process.env),
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-    });
-    const axe = await readFile(createRequire(import.meta.url).resolve("axe-core"), "utf8");
+    const browser = await startPersonBrowser();
+    const axe = await readFile(
+      createRequire(import.meta.url).resolve("axe-core/axe.min.js"),
+      "utf8",
+    );
     const world = new ConsoleWorld(platform, browser, await browser.newPage(), axe);
     await world.#watch();
     await world.signIn();

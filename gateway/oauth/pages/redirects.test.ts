@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import puppeteer, { type Browser, type BrowserContext, type Page } from "puppeteer-core";
+import type { Browser, BrowserContext, Page } from "puppeteer-core";
+import { startPersonBrowser } from "../../../scripts/testing/person-browser.ts";
 import { until } from "../../../scripts/testing/until.ts";
-import { findChromium } from "../../../scripts/tools.ts";
 import { type OAuthWorld, oauthWorld, type TestClient } from "../testing/oauth-world.ts";
 
 describe("redirects from our pages in Chromium", function () {
@@ -32,10 +32,7 @@ describe("redirects from our pages in Chromium", function () {
       redirect_uris: addresses,
       post_logout_redirect_uris: addresses,
     });
-    browser = await puppeteer.launch({
-      executablePath: findChromium(process.env),
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-    });
+    browser = await startPersonBrowser();
   });
   after(async () => {
     await browser?.close();

@@ -1,11 +1,11 @@
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";
-import puppeteer, { type Browser, type Page } from "puppeteer-core";
+import type { Browser, Page } from "puppeteer-core";
 import { AppPlatform } from "../../../../scripts/testing/app-platform.ts";
 import { deployExample } from "../../../../scripts/testing/example-app.ts";
+import { startPersonBrowser } from "../../../../scripts/testing/person-browser.ts";
 import { until } from "../../../../scripts/testing/until.ts";
-import { findChromium } from "../../../../scripts/tools.ts";
 
 /** A folder for screenshots of the page, for people to look at. If unset, none are taken. */
 const PICTURES = process.env.PAGE_PICTURES;
@@ -19,10 +19,7 @@ describe("example github-events", function () {
   before(async () => {
     platform = await AppPlatform.start();
     await deployExample(platform, "github-events", { GITHUB_SECRET: SECRET });
-    browser = await puppeteer.launch({
-      executablePath: findChromium(process.env),
-      args: process.getuid?.() === 0 ? ["--no-sandbox"] : [],
-    });
+    browser = await startPersonBrowser();
     page = await browser.newPage();
   });
   after(async () => {
