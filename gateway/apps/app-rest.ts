@@ -29,12 +29,10 @@ import { handleError } from "../http/middleware/handle-error.ts";
 import { notFound } from "../http/middleware/not-found.ts";
 import { requestId } from "../http/middleware/request-id.ts";
 import { AppBodies } from "./app-bodies.ts";
+import { BINDING_PERMISSIONS } from "./binding-permissions.ts";
 
-/** The permissions of each binding, as tokens have them. */
-const PERMISSIONS = {
-  artifacts: ["artifacts.write"],
-  browser: ["browser-rendering.write"],
-} as const satisfies Record<AppRestRequest["permission"], readonly Permission[]>;
+const PERMISSIONS: Record<AppRestRequest["permission"], readonly Permission[]> =
+  BINDING_PERMISSIONS;
 
 const CALLER = "x-trunkline-caller";
 

@@ -59,7 +59,7 @@ describe("room for an account's apps", function () {
   it("deployApp() refuses a bundle past the limit, and leaves no data", async () => {
     await store(LIMIT);
     const config = AppConfig.parse({ name: "more", compatibility_date: "2026-11-20" });
-    const of = { accountId: ACCOUNT, name: "more" };
+    const of = { accountId: ACCOUNT, name: "more", permissions: [] };
     const deploying = deployApp({ actors: world.client, blobs }, of, {
       config,
       bundle: "export {}",
@@ -68,5 +68,14 @@ describe("room for an account's apps", function () {
     expect(refused).to.include({ code: "storage_full" });
     expect(refused.message).to.contain(`may have ${LIMIT}`).and.to.contain("TRUNKLINE_APPS_BYTES");
     expect(await world.client.call(appList, ACCOUNT, "list", {})).to.deep.equal({ apps: [] });
+  });
+
+  it("deployApp() refuses code that may do more than its deployer, and leaves no data", async () => {
+    const artifacts = [{ binding: "GIT", namespace: "default" }];
+    const config = AppConfig.parse({ name: "more", compatibility_date: "2026-11-20", artifacts });
+    const of = { accountId: OTHER, name: "more", permissions: ["apps.write" as const] };
+    const deploying = deployApp({ actors: world.client, blobs }, of, { config, bundle: "" });
+    expect(await deploying.catch((error) => error)).to.include({ code: "forbidden" });
+    expect(await world.client.call(appList, OTHER, "list", {})).to.deep.equal({ apps: [] });
   });
 });

@@ -11,8 +11,10 @@ import { appKey } from "../../schemas/apps/app-names.ts";
 import type { DeployApp } from "../../schemas/apps/http/apps.ts";
 import { APP_START_MS_MAX } from "../../schemas/apps/limits.ts";
 import { ActorError, isRefusal } from "../../schemas/errors.ts";
+import type { Caller } from "../http/caller.ts";
 import type { AppPorts } from "./app-ports.ts";
 import { checkAppRoom, newBundleName, type RoomBlobs } from "./app-room.ts";
+import { checkMayBind } from "./binding-permissions.ts";
 
 /** Time limit of the check. It includes the start, the transfer of the bundle to the host, and the answer. */
 const CHECK_MS_MAX = APP_START_MS_MAX + 10_000;
@@ -24,10 +26,12 @@ interface DeployParts {
   ports?: Pick<AppPorts, "open" | "release"> | undefined;
 }
 
+type Deployer = Pick<Caller, "accountId" | "permissions">;
+
 /** Deploys an app. Throws `app_broken` if it does not start; then the previous version continues to serve. */
 export async function deployApp(
   { actors, blobs, ports }: DeployParts,
-  { accountId, name }: { accountId: string; name: string },
+  { accountId, name, permissions }: Deployer & { name: string },
   { config, bundle }: DeployApp,
 ): Promise<AppOverview> {
   const key = appKey(accountId, name);
@@ -36,6 +40,7 @@ export async function deployApp(
     const reason = `its configuration is that of "${config.name}"`;
     throw new ActorError("invalid_request", `Cannot deploy app "${name}": ${reason}`);
   }
+  checkMayBind(permissions, config);
   const missing = await missingSecrets(actors, key, config.secrets.required);
   if (missing.length > 0) {
     const text = `Cannot deploy app "${name}": it has no secret ${missing.join(", ")}; set it first with \`trunkline secret put\``;

@@ -137,6 +137,32 @@ describe("account in the console", function () {
     expect(elsewhere.url()).to.contain("/login");
   });
 
+  it("lets a member leave, but not the last Super Administrator", async () => {
+    const sure = 'dialog ::-p-aria(Leave[role="button"])';
+    await world.open("account/members", "Members");
+    await world.openDialog("Leave");
+    await (await world.page.waitForSelector(sure))?.click();
+    await world.says("give this role to another member first");
+
+    const email = "leaver@example.com";
+    const { url, accountId } = world.platform;
+    const page = await world.stranger(email);
+    const { invitation_url: invitation } = await rest("POST", "/members", {
+      ...{ email, roles: ["Member"] },
+    });
+    await page.goto(invitation.replace("/signup?", "/login?"));
+    await page.type('[name="password"]', "correct horse");
+    await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
+    await page.goto(`${url}/console/${accountId}/account/members`);
+    await (await page.waitForSelector('aria/Leave[role="button"]'))?.click();
+    await (await page.waitForSelector(sure))?.click();
+    await page.waitForFunction(
+      `location.pathname.startsWith("/console/") && !location.pathname.includes("${accountId}")`,
+    );
+    const members: { email: string }[] = await rest("GET", "/members");
+    expect(members.map((one) => one.email)).to.not.include(email);
+  });
+
   async function rest(method: string, path: string, json?: unknown) {
     const { status, body } = await world.platform.rest(method, path, json);
     expect(status, JSON.stringify(body)).to.be.oneOf([200, 201]);

@@ -214,6 +214,30 @@ describe("REST by the session of a browser", function () {
     expect((await ask("/user", { headers: HEADER, cookie })).status).to.equal(401);
   });
 
+  it("every member can leave an account, except the last Super Administrator and by a token", async () => {
+    const path = `/user/accounts/${world.accountId}`;
+    const leave = (cookie: string) => ask(path, { method: "DELETE", headers: own(), cookie });
+    const invited = await world.api(`/accounts/${world.accountId}/members`, {
+      method: "POST",
+      json: { email: "leaver@example.com", roles: ["OAuth Client Write"] },
+    });
+    const person = new Person(url);
+    await person.open(invited.body.result.invitation_url);
+    await person.signUp({ password: "correct horse" });
+    const cookie = cookieHeader(person);
+    const clients = () =>
+      ask(`/accounts/${world.accountId}/oauth_clients`, { headers: HEADER, cookie });
+    expect((await clients()).status).to.equal(200);
+    expect((await world.api(path, { method: "DELETE" })).status).to.equal(403);
+    const left = await leave(cookie);
+    expect([left.status, left.body.result]).to.deep.equal([200, { id: world.accountId }]);
+    expect((await clients()).status).to.equal(404);
+    expect((await leave(cookie)).status).to.equal(404);
+    const last = await leave(owner);
+    expect(last.status).to.equal(409);
+    expect(last.body.errors[0].message).to.contain("give this role to another member first");
+  });
+
   it("a token in the header counts more than the cookie beside it", async () => {
     const headers = { ...own(), Authorization: "Bearer tl_none" };
     expect((await ask("/user", { headers })).status).to.equal(401);

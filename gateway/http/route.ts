@@ -9,6 +9,7 @@ import type { Permission } from "../../schemas/account/permissions.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import type { CursorInfo, ResultInfo } from "../../schemas/http/envelope.ts";
 import type { Caller } from "./caller.ts";
+import { mayStoreMuch } from "./storing-routes.ts";
 
 /** The parsed request that a handler receives. */
 export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
@@ -182,6 +183,7 @@ export function refusalsOf(route: Route): ErrorCode[] {
     "busy",
     "unavailable",
     "deadline_exceeded",
+    ...(mayStoreMuch(route) ? (["storage_full"] as const) : []),
     ...(route.refusals ?? []),
   ];
 }

@@ -41,7 +41,11 @@ interface OAuthOptions {
   actors: ActorClient;
   live: LiveUpdates;
   logger: Logger;
-  config: { publicUrl: string; signup?: "open" | "closed" | undefined };
+  config: {
+    publicUrl: string;
+    signup?: "open" | "closed" | undefined;
+    requestsPerWindow: number;
+  };
   now: () => number;
   stopping: AbortSignal;
 }
@@ -69,7 +73,7 @@ const isForPeople = (path: string) => /^\/oauth2\/(auth|logout)\b/.test(path);
 const OPENED_BY_CLIENTS = ["/oauth2/auth", "/oauth2/consent", "/login", "/signup"];
 
 export function oauthRouter({ actors, config, ...options }: OAuthOptions): Router {
-  const { publicUrl, signup = "open" } = config;
+  const { publicUrl, signup = "open", requestsPerWindow } = config;
   const cookies = cookieNames(publicUrl);
   const link = linkBelow(publicUrl);
   const { host, protocol } = new URL(publicUrl);
@@ -79,6 +83,7 @@ export function oauthRouter({ actors, config, ...options }: OAuthOptions): Route
     actors,
     introspections,
     publicUrl,
+    requestsPerWindow,
     cookies,
     failed: new FailedAuthentications(options.now),
     pages: libraryPages(link),

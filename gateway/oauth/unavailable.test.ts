@@ -36,7 +36,7 @@ describe("authorization server whose actors are unreachable", () => {
       actors: { ...memory, call },
       live: new MemoryLive(),
       logger: pino({ level: "silent" }),
-      config: { publicUrl: base },
+      config: { publicUrl: base, requestsPerWindow: 0 },
       now: Date.now,
       stopping: stopping.signal,
     });

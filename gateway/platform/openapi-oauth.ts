@@ -176,7 +176,14 @@ function tokenOperation(): Json {
   return {
     ...operation("exchangeToken", "Exchange a code or refresh token (RFC 6749 sections 4.1.3, 6)"),
     ...byClient(fields, ["grant_type"]),
-    responses: { "200": json("Tokens", tokens), ...REFUSED },
+    responses: {
+      "200": json("Tokens", tokens),
+      ...REFUSED,
+      "429": json(
+        "Too many token requests, or unknown clients or tokens from this address",
+        FAILED,
+      ),
+    },
   };
 }
 

@@ -23,6 +23,7 @@ import {
 } from "../../schemas/repositories/repo.ts";
 import { repoToken, repoTokenKey } from "../../schemas/repositories/repo-token.ts";
 import { claimName, releaseClaim, removeNamed } from "./claim-name.ts";
+import { listWithEnded, mintWithRoom } from "./ended-grants.ts";
 import type { GitParts } from "./git-parts.ts";
 import type { OpenedRepo } from "./opened-repo.ts";
 import { heldNow, type KeptPack } from "./packs/pack-store.ts";
@@ -244,7 +245,7 @@ export class Repositories {
       const { secret, secretHash } = newRepoToken();
       const input = { secretHash, scope, ttlS: REPO_TOKEN_TTL_S, ...bounds };
       await this.#announceToken(address.accountId, id, input);
-      const token = await this.parts.actors.call(repo, id, "mintToken", input);
+      const token = await mintWithRoom(this.parts.actors, id, input);
       return { ...token, plaintext: repoTokenText(secret, token.expiresAt) };
     });
   }
@@ -260,7 +261,7 @@ export class Repositories {
   ) {
     return this.#with(address, signal, async (id) => {
       await this.parts.actors.call(repo, id, "get", address, { signal });
-      return this.parts.actors.call(repo, id, "listTokens", query, { signal });
+      return listWithEnded(this.parts.actors, id, query, signal);
     });
   }
 

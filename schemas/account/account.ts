@@ -113,6 +113,11 @@ export const account = defineContract({
      * refuses in the same way to take this role from the last one.
      */
     removeMember: { input: z.object({ id: Id, by: MemberChanger }), reply: Nothing },
+    /**
+     * Removes a member who leaves by themselves, which needs no permission. Refuses as `conflict` for the last Super
+     * Administrator.
+     */
+    leave: { input: z.object({ userId: Id }), reply: Nothing },
     /** Sent by a gateway: repeats the live update about members. */
     tellAgain,
     /**

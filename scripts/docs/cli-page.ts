@@ -48,7 +48,7 @@ These variables replace a login, for example in a pipeline:
 | variable | meaning |
 | --- | --- |
 | \`TRUNKLINE_API_URL\` | the platform: \`base_url\` of \`credentials.json\`, with \`/v4\` or without |
-| \`TRUNKLINE_API_TOKEN\` | an API token with Apps Write |
+| \`TRUNKLINE_API_TOKEN\` | an API token with Apps Write, and with the permissions of the app's bindings |
 | \`TRUNKLINE_ACCOUNT_ID\` | the account; defaults to the only account of the token |
 
 A login is stored in \`trunkline/login.json\` of your configuration folder (\`XDG_CONFIG_HOME\`, or \`~/.config\`), readable by you

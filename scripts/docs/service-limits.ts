@@ -141,6 +141,11 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
     `429 with Retry-After; \`RateLimit\` headers show the remaining number`,
   ],
   [
+    "token requests of all OAuth clients of an account that have a secret; of one person's programs at clients without",
+    `${count(REQUESTS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)}, by the same setting`,
+    "429 with Retry-After, as an OAuth error; revocations are not counted",
+  ],
+  [
     "requests of one token or browser session past that limit that take access away, such as deleting a token",
     `${count(REVOCATIONS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)}`,
     "429 with Retry-After",

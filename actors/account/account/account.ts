@@ -8,6 +8,7 @@ import { AccountState } from "./account-state.ts";
 import {
   acceptInvitation,
   invite,
+  leave,
   live,
   memberOf,
   provenInvitation,
@@ -74,6 +75,11 @@ export const accountActor = defineActor(account, {
     removeMember(state, input, { key, now }) {
       checkOpen(state);
       return removeMember(state, input, { accountId: key, now });
+    },
+
+    leave(state, input, { key, now }) {
+      checkOpen(state);
+      return leave(state, input, { accountId: key, now });
     },
 
     tellAgain: (state) => ({ state, reply: {}, live }),

@@ -247,6 +247,23 @@ describe("members of an account", () => {
     expect(refused({}, START + INVITATION_MS)).to.equal("not_found");
   });
 
+  it("leave() needs no role, and refuses the last Super Administrator and a member who has left", () => {
+    const one = joined(joined(opened, 2, ["OAuth Client Write"]), 3, ["Super Administrator"]);
+    const { state, send } = run("leave", one, { userId: id(2) });
+    expect(state.members.map(({ userId }) => userId)).to.deep.equal([id(1), id(3)]);
+    expect(send[0]).to.deep.include({
+      ...{ kind: "user", key: "2@example.com", message: "left" },
+      input: { userId: id(2), accountId: ACCOUNT },
+    });
+    expect(refusal(() => run("leave", state, { userId: id(2) })).code).to.equal("not_found");
+    const left = run("leave", state, { userId: id(1) }).state;
+    const last = refusal(() => run("leave", left, { userId: id(3) }));
+    expect([last.code, last.message]).to.deep.equal([
+      "conflict",
+      "Cannot leave account: you are its last Super Administrator; give this role to another member first",
+    ]);
+  });
+
   it("every call refuses an account that was not opened", () => {
     const { initial } = accountActor;
     for (const call of [
@@ -255,6 +272,7 @@ describe("members of an account", () => {
       () => run("invite", initial, invitation(2, ["Member"])),
       () => run("setRoles", initial, { id: id(1), roles: ["Member"], by: all }),
       () => run("removeMember", initial, { id: id(1), by: all }),
+      () => run("leave", initial, { userId: id(1) }),
       () => run("getInvitation", initial, { id: id(1), secretHash }),
     ]) {
       expect(refusal(call).code).to.equal("not_found");

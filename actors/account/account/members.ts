@@ -116,8 +116,21 @@ export function removeMember(
     return { state: { ...state, invitations }, reply: {} };
   }
   checkNotLast(state, found.entry);
-  const { userId, email } = found.entry;
-  const members = state.members.filter((member) => member !== found.entry);
+  return withoutMember(state, found.entry, { accountId, now });
+}
+
+export function leave(state: State, { userId }: Input<Messages["leave"]>, moment: Moment) {
+  const member = memberOf(state, userId);
+  if (isLast(state, member)) {
+    const text = `you are its last ${HIGHEST_ROLE}; give this role to another member first`;
+    throw new ActorError("conflict", `Cannot leave account: ${text}`);
+  }
+  return withoutMember(state, member, moment);
+}
+
+function withoutMember(state: State, left: DeepReadonly<Member>, { accountId, now }: Moment) {
+  const { userId, email } = left;
+  const members = state.members.filter((member) => member !== left);
   const send = [envelope(user, email, "left", { userId, accountId })];
   return { state: withValidInvitations({ ...state, members }, now), reply: {}, send, live };
 }
@@ -208,12 +221,14 @@ function givenBy(state: State, by: MemberChanger): { invitedBy?: string } {
   return invitedBy === undefined ? {} : { invitedBy };
 }
 
-function checkNotLast({ members }: State, { userId, roles }: DeepReadonly<Member>): void {
-  if (!roles.includes(HIGHEST_ROLE)) return;
-  if (members.some((member) => member.userId !== userId && member.roles.includes(HIGHEST_ROLE)))
-    return;
+function checkNotLast(state: State, member: DeepReadonly<Member>): void {
+  if (!isLast(state, member)) return;
   throw new ActorError("conflict", `Cannot change member: they are the last ${HIGHEST_ROLE}`);
 }
+
+const isLast = ({ members }: State, { userId, roles }: DeepReadonly<Member>) =>
+  roles.includes(HIGHEST_ROLE) &&
+  !members.some((other) => other.userId !== userId && other.roles.includes(HIGHEST_ROLE));
 
 function replaced<T>(entries: readonly T[], old: T, next: T): T[] {
   return entries.map((entry) => (entry === old ? next : entry));

@@ -6,6 +6,7 @@ import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import {
   InvitedMember,
   InviteMember,
+  LeftAccount,
   MemberPath,
   MembersQuery,
   RemovedMember,
@@ -103,6 +104,22 @@ const REMOVE_MEMBER = {
   answer: { result: RemovedMember },
 } as const;
 
+const LEAVE_ACCOUNT = {
+  tag: MEMBERS_TAG,
+  permissions: ["account.write"],
+  isOfPerson: true,
+  method: "delete",
+  path: "/user/accounts/{account_id}",
+  id: "leaveAccount",
+  isRevocation: true,
+  summary:
+    "Leave an account, which every member but the last Super Administrator can (needs a session; tokens are refused)",
+  parameters: AccountPath,
+  query: nothing,
+  refusals: ["conflict"],
+  answer: { result: LeftAccount },
+} as const;
+
 const LIST_ROLES = {
   tag: MEMBERS_TAG,
   permissions: ["account.read"],
@@ -142,6 +159,7 @@ export function memberRoutes(actors: ActorClient, publicUrl: string): Route[] {
     defineRoute({ ...GET_MEMBER, handle: getMember(parts) }),
     defineRoute({ ...UPDATE_MEMBER, handle: updateMember(parts) }),
     defineRoute({ ...REMOVE_MEMBER, handle: removeMember(parts) }),
+    defineRoute({ ...LEAVE_ACCOUNT, handle: leaveAccount(parts) }),
     defineRoute({
       ...LIST_ROLES,
       handle: async ({ query }) => pageOf(ALL_ROLES.map(wireRole), query),
@@ -206,6 +224,14 @@ function removeMember({ actors }: MemberParts) {
       id,
       by: changerOf(caller),
     });
+    return { result: { id } };
+  };
+}
+
+function leaveAccount({ actors }: MemberParts) {
+  return async ({ caller: { accountId: id, userId } }: RouteRequest) => {
+    if (userId === undefined) throw new Error("Cannot leave account: the session names no person");
+    await callAndNotify(actors, account, id, "leave", { userId });
     return { result: { id } };
   };
 }

@@ -235,8 +235,9 @@ function getUsage({ actors, limits }: AppRouteParts) {
 }
 
 function deploy({ actors, blobs, addresses }: AppRouteParts) {
-  return async ({ caller: { accountId }, parameters, body }: OfApp<DeployApp>) => {
-    const of = { accountId, name: parameters.app };
+  return async ({ caller, parameters, body }: OfApp<DeployApp>) => {
+    const { accountId, permissions } = caller;
+    const of = { accountId, permissions, name: parameters.app };
     const deployed = await deployApp({ actors, blobs, ports: addresses.ports }, of, body);
     return { result: wireApp(deployed, { addresses, accountId }) };
   };

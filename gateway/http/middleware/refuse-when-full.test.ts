@@ -2,12 +2,17 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
-import express from "express";
+import express, { type Request } from "express";
 import { pino } from "pino";
+import { memoryActors } from "../../../scripts/testing/memory-actors.ts";
+import { routeTable } from "../../app.ts";
+import { testParts } from "../../testing/test-gateway.ts";
+import { refusalsOf } from "../route.ts";
 import { handleError } from "./handle-error.ts";
 import { refuseWhenFull, storesMuchExcept } from "./refuse-when-full.ts";
 import { requestId } from "./request-id.ts";
 
+const WRITES = new Set(["post", "put", "patch"]);
 const ROUTES = [
   { method: "put", path: "/accounts/{account_id}/tokens/{token_id}/value", isRevocation: true },
   {
@@ -99,6 +104,23 @@ describe("refuseWhenFull()", () => {
           expect(status, `${path} ${prefer}`).to.equal(isFull && isJob ? 507 : 200);
         }
       }
+    }
+  });
+
+  it("is declared by every route that it refuses, and by no others", () => {
+    const routes = routeTable(testParts(memoryActors({})));
+    const isStoring = storesMuchExcept(routes);
+    for (const route of routes) {
+      const path = `/v4${route.path.replaceAll(/[{}]/g, "")}`;
+      const asked = (prefer?: string) =>
+        ({ method: route.method.toUpperCase(), path, headers: { prefer } }) as unknown as Request;
+      const refused =
+        WRITES.has(route.method) &&
+        (isStoring(asked()) || (route.mayBeJob === true && isStoring(asked("respond-async"))));
+      const { refusals: _own, ...declared } = route;
+      expect(refusalsOf(declared).includes("storage_full"), `${route.method} ${path}`).to.equal(
+        refused,
+      );
     }
   });
 

@@ -3,10 +3,8 @@ import type { Request, RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { prefersAsync } from "../prefer.ts";
 import type { Route } from "../route.ts";
+import { RENDERING, WRITING_METHODS } from "../storing-routes.ts";
 
-const WRITING_METHODS: readonly string[] = ["POST", "PUT", "PATCH"];
-/** POST requests that store nothing, unless they ask for a job. */
-const RENDERING = /^\/v4\/accounts\/[^/]+\/browser-(?:rendering|run)\/(?!crawl)/;
 const LFS_READING = /\/info\/lfs\/objects\/batch$/;
 
 /** Refuses with `storage_full` if the request stores data (`isStoring`) and the disk is full (`isFull`). */

@@ -11,11 +11,12 @@ import { recordsOf } from "./request-records.ts";
 
 const ROUTES = ["token", "revocation", "introspection", "userinfo"];
 
-class TooManyRequests extends errors.OIDCProviderError {
-  override error_description = "too many unknown clients or tokens came from this address";
+const TOO_MANY_GUESSES = "too many unknown clients or tokens came from this address";
 
-  constructor() {
+export class TooManyRequests extends errors.OIDCProviderError {
+  constructor(description: string) {
     super(429, "rate_limited");
+    this.error_description = description;
     this.expose = true;
   }
 }
@@ -38,7 +39,7 @@ export async function beginAttempt(
   records.attempt ??= begin().catch((error: unknown) => {
     const { retryAfterS = 1 } = error instanceof ActorError ? error.details : {};
     context.set("Retry-After", String(retryAfterS));
-    throw new TooManyRequests();
+    throw new TooManyRequests(TOO_MANY_GUESSES);
   });
   await records.attempt;
 }
@@ -51,7 +52,7 @@ export async function settleAttempt(context: KoaContextWithOIDC): Promise<void> 
   const attempt = await recordsOf(context).attempt?.catch(() => undefined);
   const retryAfterS = attempt?.settle(outcomeOf(context)) ?? 0;
   if (retryAfterS === 0) return;
-  const { error, error_description, statusCode } = new TooManyRequests();
+  const { error, error_description, statusCode } = new TooManyRequests(TOO_MANY_GUESSES);
   context.remove("WWW-Authenticate");
   context.set("Retry-After", String(retryAfterS));
   context.status = statusCode;
@@ -62,6 +63,8 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
   const { client, entities, route } = oidc;
   const error = (body as { error?: unknown } | undefined)?.error;
   if (status === 401) return "unknown";
+  // The limit of token requests was reached, not a limit of guesses.
+  if (status === 429) return "unclear";
   // A client that authenticated with its secret makes no guess. The id of a public client proves nothing, because
   // everybody knows it.
   const isProven = client !== undefined && client.clientAuthMethod !== "none";

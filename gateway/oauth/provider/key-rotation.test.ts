@@ -43,7 +43,7 @@ describe("rotation of signing keys", function () {
       actors,
       live: new MemoryLive(),
       logger: silent,
-      config: { publicUrl: base },
+      config: { publicUrl: base, requestsPerWindow: 0 },
       now: () => now,
       stopping: stopping.signal,
     });

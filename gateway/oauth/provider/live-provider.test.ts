@@ -39,6 +39,7 @@ describe("live-provider", () => {
       logger: pino({ level: "silent" }),
       now: () => now,
       publicUrl: PUBLIC_URL,
+      requestsPerWindow: 0,
       cookies: cookieNames(PUBLIC_URL),
       failed: new FailedAuthentications(() => now),
       pages: libraryPages(linkBelow(PUBLIC_URL)),

@@ -32,17 +32,17 @@ type GrantedToken = { clientId: string; accountId: string; grantId: string };
 
 /** The settings of oidc-provider: the features in use, and the callbacks into our code. */
 export function configuration(parts: ProviderParts, { jwks, secret }: ServerKeys): Configuration {
-  const { actors, cookies, failed, now, pages, publicUrl } = parts;
+  const { actors, cookies, pages, publicUrl } = parts;
   const { origin: ownOrigin } = new URL(publicUrl);
   const consents = new Consents(actors);
   return {
     ...PROTOCOL,
-    adapter: actorAdapter({ actors, failed, now }),
+    adapter: actorAdapter(parts),
     jwks,
     cookies: cookieSettings(cookies, secret),
     interactions: interactionSettings(parts),
     features: featureSettings(parts, consents),
-    ttl: lifetimes(now),
+    ttl: lifetimes(parts.now),
     renderError: async (context, out) => pages.error(context, out),
     loadExistingGrant: (context) => consents.grantFor(context),
     findAccount: findAccount(consents),

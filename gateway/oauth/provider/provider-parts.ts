@@ -12,6 +12,8 @@ export interface ProviderParts {
   publicUrl: string;
   cookies: CookieNames;
   now: () => number;
+  /** Limits the token requests of an account or a person in REQUEST_WINDOW_MS; 0 means no limit. */
+  requestsPerWindow: number;
   /** Records the responses to introspections. */
   introspections: Pick<KnownIntrospections, "record">;
   /** Counts failed authentications of programs. The login guard counts failed sign-ins of people. */

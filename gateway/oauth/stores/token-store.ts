@@ -9,6 +9,7 @@ import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { GRANT_MS } from "../../../schemas/oauth/limits.ts";
 import { type GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
+import { countTokenRequest } from "../library/limit-token-requests.ts";
 import { errors, Provider } from "../library/oidc-library.ts";
 import { type FoundToken, recordsOf } from "../library/request-records.ts";
 import { beginAttempt } from "../library/throttle.ts";
@@ -20,7 +21,7 @@ import { isUnknown, type StoreParts, seconds, store } from "./library-store.ts";
 import { isCodeGood } from "./registration-check.ts";
 
 export function tokenStore(
-  { actors, failed, now }: StoreParts,
+  { actors, failed, now, requestsPerWindow: limit }: StoreParts,
   kind: TokenAddress["kind"],
 ): Adapter {
   return store({
@@ -30,6 +31,10 @@ export function tokenStore(
       await beginAttempt(failed);
       const { grantId } = address;
       const found = await findToken(actors, address);
+      // A replay ends the grant, so it is possible once, and no limit may prevent it.
+      if (!found?.token.used || !isOwn(found)) {
+        await countTokenRequest(actors, Provider.ctx, { found, limit });
+      }
       if (!found) {
         // The token may be unknown because it has ended. Then make its grant notify all gateways again before this
         // request is answered, because the first notification may have been lost.
@@ -104,11 +109,13 @@ export function tokenStore(
  * here, after the client has authenticated. oidc-provider would first compare the requested scope with the scope of
  * the used token, whose record is no longer stored.
  */
-function isReplay({ kind }: TokenAddress, { grant, token }: FoundToken): boolean {
+function isReplay({ kind }: TokenAddress, found: FoundToken): boolean {
   const { oidc } = Provider.ctx ?? {};
-  const isOwn = oidc?.client?.clientId === grant.clientId;
-  return kind === "refresh" && token.used && oidc?.route === "token" && isOwn;
+  return kind === "refresh" && found.token.used && oidc?.route === "token" && isOwn(found);
 }
+
+/** Returns whether the client of the request is the client of the token. */
+const isOwn = ({ grant }: FoundToken) => Provider.ctx?.oidc.client?.clientId === grant.clientId;
 
 /** Opens a grant together with its code in one call, so that neither exists without the other. */
 async function openGrant(

@@ -6,11 +6,16 @@ import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { ACCESS_TOKEN_MS, CODE_MS, GRANT_MS } from "../../../schemas/oauth/limits.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import { REPO_TOKENS_MAX } from "../../../schemas/repositories/limits.ts";
+import { repo, repoTokenId } from "../../../schemas/repositories/repo.ts";
+import { repoToken, repoTokenKey } from "../../../schemas/repositories/repo-token.ts";
 import { until } from "../../../scripts/testing/until.ts";
+import { callFew } from "../../http/call-few.ts";
 import { sha256 } from "../../http/sha256.ts";
 import { newGrantId, newTokenText } from "../../oauth/tokens/token-text.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import { giveToken } from "../../testing/test-gateway.ts";
+import { repoTokenHash } from "../repo-token-text.ts";
 import type { Checkout } from "../testing/git-world.ts";
 
 const newId = () => randomBytes(16).toString("hex");
@@ -101,6 +106,43 @@ describe("repository tokens that an OAuth client makes for a person", function (
       await until("the first token is refused", () => isRefused(token, remote));
     }
     expect((await fetches(created.token)).code).to.equal(0);
+  });
+
+  it("take no place in the limit of a repository's tokens once the grant has ended", async () => {
+    const name = `full-${newId().slice(0, 8)}`;
+    await world.post("/keys/repos", { name });
+    const { grantId, token } = await granted();
+    const mint = (more: object = {}) =>
+      world.ask("/keys/tokens", { method: "POST", json: { repo: name }, ...more });
+    const { id } = (await mint({ token })).result;
+    const { repoId } = await actors().call(
+      repoToken,
+      repoTokenKey(world.accountId, id),
+      "find",
+      {},
+    );
+    // The repository has a first token too.
+    await callFew(Array.from({ length: REPO_TOKENS_MAX - 2 }), () => {
+      const minted = { secretHash: sha256(newId()), scope: "read" as const, ttlS: 3_600 };
+      return actors().call(repo, repoId, "mintToken", minted);
+    });
+    expect((await mint()).status).to.equal(409);
+    await actors().call(oauthGrant, grantId, "revoke", {});
+    expect((await mint()).status).to.equal(201);
+    expect((await mint()).status).to.equal(409);
+  });
+
+  it("are listed as revoked once the grant has ended", async () => {
+    const { grantId, token } = await granted();
+    const plaintext = await mint(token);
+    const id = repoTokenId(repoTokenHash(plaintext));
+    const stateOf = async () => {
+      const { result } = await world.ask("/keys/repos/one/tokens?state=all&per_page=100");
+      return result.find((one: { id: string }) => one.id === id).state;
+    };
+    expect(await stateOf()).to.equal("active");
+    await actors().call(oauthGrant, grantId, "revoke", {});
+    expect(await stateOf()).to.equal("revoked");
   });
 
   it("do no more than the person's roles allow now, and nothing once they are no member", async () => {

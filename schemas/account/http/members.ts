@@ -95,6 +95,8 @@ export const InvitedMember = WireMember.extend({
 
 export const RemovedMember = z.object({ id: Id });
 
+export const LeftAccount = z.object({ id: Id.describe("The id of the account") });
+
 export const wireRole = (id: Role): z.input<typeof WireRole> => ({
   id,
   name: id,

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { useAccount } from "../lib/account.tsx";
 import { ask, post, resultOf } from "../lib/rest.ts";
+import { addressOf } from "../lib/router.ts";
 import { useRest } from "../lib/use-rest.ts";
 import type { InvitedMember, WireMember, WireRole } from "../lib/wire.ts";
 import { Button, SecretOnce } from "../parts/button.tsx";
@@ -13,7 +14,7 @@ import { Card, Page } from "../parts/page.tsx";
 import { accountTabs } from "./tokens-page.tsx";
 
 export function MembersPage() {
-  const { restPath, may } = useAccount();
+  const { restPath, may, user } = useAccount();
   const members = useList<WireMember>(restPath("/members"), {
     everyMs: 30_000,
     query: { per_page: "50" },
@@ -38,14 +39,13 @@ export function MembersPage() {
           Roles: ({ roles: held }) => held.map(({ name }) => name).join(", "),
           State: (member) => <MemberState member={member} />,
         }}
-        actions={(member) =>
-          canWrite && (
-            <>
-              <ChangeRoles member={member} roles={roles.value ?? []} reload={reload} />
-              <Remove member={member} reload={reload} />
-            </>
-          )
-        }
+        actions={(member) => (
+          <>
+            {canWrite && <ChangeRoles {...{ member, reload }} roles={roles.value ?? []} />}
+            {member.id === user.id && <Leave />}
+            {canWrite && member.id !== user.id && <Remove {...{ member, reload }} />}
+          </>
+        )}
       />
       {canWrite && hasAnswered && roles.hasAnswered && (
         <Invite roles={roles.value ?? []} reload={reload} />
@@ -131,6 +131,20 @@ function Remove({ member: { id, email, status }, reload }: MemberProps) {
       }
       request={{ method: "DELETE", path: restPath(`/members/${id}`) }}
       done={reload}
+    />
+  );
+}
+
+/** Every member can leave, so every page that all members can read may show this button. */
+export function Leave() {
+  const { account } = useAccount();
+  return (
+    <ConfirmButton
+      label="Leave"
+      title={`Leave ${account.name}?`}
+      text="You can do nothing in this account any more. What you allowed OAuth clients to do here ends at once."
+      request={{ method: "DELETE", path: `/user/accounts/${account.id}` }}
+      done={() => location.assign(addressOf(""))}
     />
   );
 }

@@ -7,12 +7,13 @@ import { ConfirmButton } from "../parts/dialog.tsx";
 import { ListCard, useList } from "../parts/list.tsx";
 import { Badge, Facts, Time } from "../parts/note.tsx";
 import { Card, Page } from "../parts/page.tsx";
+import { Leave } from "./members-page.tsx";
 import { accountTabs } from "./tokens-page.tsx";
 
 const PATH = "/user/sessions";
 
 export function SessionsPage() {
-  const { user } = useAccount();
+  const { user, account } = useAccount();
   const sessions = useList<WireSession>(PATH, { everyMs: 30_000 });
   const ended = (isCurrent: boolean) =>
     isCurrent ? location.assign(`${ROOT}/login`) : sessions.reading.reload();
@@ -56,6 +57,9 @@ export function SessionsPage() {
           <Facts of={{ Email: user.email, "User id": <Copyable value={user.id} /> }} />
           <p class="quiet">
             An administrator of the installation needs both to make you an administrator too.
+          </p>
+          <p class="quiet">
+            You are a member of {account.name}. <Leave />
           </p>
         </Card>
       )}
