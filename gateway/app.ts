@@ -35,7 +35,7 @@ import { endStalledBodies } from "./http/middleware/end-stalled-bodies.ts";
 import { handleError } from "./http/middleware/handle-error.ts";
 import { notFound } from "./http/middleware/not-found.ts";
 import { type RequestTraces, recordRequest } from "./http/middleware/record-request.ts";
-import { refuseWhenFull, storesMuchExcept } from "./http/middleware/refuse-when-full.ts";
+import { isWriting, refuseWhenFull, storesMuchExcept } from "./http/middleware/refuse-when-full.ts";
 import { requestId } from "./http/middleware/request-id.ts";
 import { requestLog } from "./http/middleware/request-log.ts";
 import { requestMetrics } from "./http/middleware/request-metrics.ts";
@@ -61,6 +61,7 @@ import { liveViewRouter } from "./rendering/devtools/live-view.ts";
 import { jobRoutes } from "./rendering/jobs/job-routes.ts";
 import type { JobsParts } from "./rendering/jobs/start-job.ts";
 import { renderingRoutes } from "./rendering/rendering.ts";
+import { refuseGit } from "./repositories/git/git-router.ts";
 import type { Repositories } from "./repositories/repositories.ts";
 import { artifactRoutes } from "./repositories/routes/artifacts.ts";
 import { artifactContentRoutes } from "./repositories/routes/artifacts-content.ts";
@@ -170,7 +171,7 @@ export function buildApp(
   const sessions = new SessionCallers({ actors, publicUrl });
   // Before the other routers: Express would try each of their paths for each request.
   app.use("/v4", routeRouter(routes, { actors, live, requestsPerWindow, now, sessions }));
-  if (parts.git) app.use("/git", parts.git);
+  if (parts.git) app.use("/git", parts.git, refuseGit);
   app.use(oauthRouter(parts));
   if (parts.devtools) app.use(liveViewRouter(devtoolsOf(parts, parts.devtools)));
   app.use(consoleRouter({ isSignedIn: (request) => sessions.welcome(request), publicUrl }));
@@ -268,7 +269,7 @@ function ofApps(
   const { isDiskFull = () => false } = parts;
   const ofRouter = { ...parts, blobs, serving, addresses, limits, answerBelow, streams };
   const router = Router();
-  router.use([...measures, refuseWhenFull(isDiskFull, () => true)], appRouter(ofRouter));
+  router.use([...measures, refuseWhenFull(isDiskFull, isWriting)], appRouter(ofRouter));
   return (request, response, next) => {
     const { headers, url, socket } = request;
     const port = socket.localPort;

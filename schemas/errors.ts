@@ -57,7 +57,11 @@ export const ERRORS = {
   unavailable: { status: 503, code: 2005, meaning: "No actor or browser could answer in time" },
   deadline_exceeded: { status: 504, code: 2006, meaning: "The request's deadline passed" },
   cancelled: { status: 499, code: 2007, meaning: "The caller left before there was an answer" },
-  storage_full: { status: 507, code: 2008, meaning: "The store has no room for more" },
+  storage_full: {
+    status: 507,
+    code: 2008,
+    meaning: "The store, the account or the repository has no room for more",
+  },
   app_broken: { status: 422, code: 11001, meaning: "The app's bundle does not start" },
   app_failed: { status: 500, code: 11002, meaning: "The app's own code failed; its log says how" },
   may_have_run: {

@@ -90,5 +90,8 @@ export const ProtectedRef = z
     "Expected a ref such as refs/heads/main or refs/heads/release/*",
   );
 
+/** A tag names one object for ever, so a protected tag may not move, not even forward. */
+export const isTag = (ref: string) => ref.startsWith("refs/tags/");
+
 export const isProtected = (rules: readonly string[], ref: string) =>
   rules.some((rule) => (rule.endsWith("/*") ? ref.startsWith(rule.slice(0, -1)) : ref === rule));

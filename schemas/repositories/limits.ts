@@ -260,7 +260,10 @@ export const SNIFFED_BYTES = 8_000;
 /** Files of one diff, and bytes of its patch. A diff past either limit is cut and marked as `truncated`. */
 export const DIFF_FILES_MAX = 3_000;
 export const DIFF_PATCH_BYTES_MAX = 2 * 1024 * 1024;
-/** Limits for the files in an archive and their decompressed bytes. The bytes are those of REPO_BYTES_MAX. */
+/**
+ * Limits for the files in an archive and their decompressed bytes. An archive may also have as many directories as
+ * files. The bytes are those of REPO_BYTES_MAX.
+ */
 export const ARCHIVE_FILES_MAX = 200_000;
 export const ARCHIVE_BYTES_MAX = 1_000_000_000;
 

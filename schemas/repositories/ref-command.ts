@@ -1,5 +1,5 @@
 /** One command of a push: a ref with its old and new value, and the result of the command. */
-import { isProtected, refNameFault, ZERO_ID } from "./git-names.ts";
+import { isProtected, isTag, refNameFault, ZERO_ID } from "./git-names.ts";
 
 export interface RefCommand {
   old: string;
@@ -40,8 +40,12 @@ export const REF_RESULTS = {
 } as const;
 export type RefResult = keyof typeof REF_RESULTS;
 
-/** Returns the text that a client shows beside the ref. For an invalid name, the text says which names are valid. */
+/**
+ * Returns the text that a client shows beside the ref. For an invalid name, the text says which names are valid; for a
+ * protected tag, that it never moves.
+ */
 export function refResultText(result: RefResult, ref: string): string {
+  if (result === "p" && isTag(ref)) return "protected tag: it cannot be moved";
   const fault = result === "n" ? refNameFault(ref) : undefined;
   return fault === undefined ? REF_RESULTS[result] : `${REF_RESULTS.n}: ${fault}`;
 }
@@ -60,5 +64,5 @@ export function commandFault(
   const deletes = value === ZERO_ID;
   if (!isProtected(protectedRefs, ref)) return deletes && ref === head ? "h" : undefined;
   if (deletes) return "d";
-  return isForward ? undefined : "p";
+  return isForward && !isTag(ref) ? undefined : "p";
 }

@@ -271,6 +271,20 @@ describe("repo", () => {
     expect(repo.push([`${B} ${ZERO_ID} ${main}`])).to.equal("o");
   });
 
+  it("swap() never moves a protected tag, not even forward", () => {
+    const tag = "refs/tags/v1";
+    const rules = ["refs/tags/*", "refs/heads/*"];
+    const repo = new TestRepo({ protectedRefs: rules });
+    expect(repo.push([make(tag), make(main)])).to.equal("oo");
+    const moved = [tag, main].map((ref) => `${A} ${B} ${ref}`);
+    expect(repo.push(moved, { forward: [0, 1] })).to.equal("po");
+    // A push of the tag as it is changes nothing.
+    expect(repo.push([`${A} ${A} ${tag}`])).to.equal("o");
+    expect(repo.push([`${A} ${ZERO_ID} ${tag}`])).to.equal("d");
+    repo.ask("configure", { protectedRefs: [] });
+    expect(repo.push([`${A} ${B} ${tag}`])).to.equal("o");
+  });
+
   it("swap() refuses every change of a read-only repository", () => {
     const repo = new TestRepo({ readOnly: true });
     expect(repo.push([make(main)])).to.equal("r");

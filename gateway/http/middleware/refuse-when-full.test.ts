@@ -56,6 +56,7 @@ describe("refuseWhenFull()", () => {
     ["POST", `${account}/browser-rendering/crawl`],
     ["POST", `${account}/browser-run/crawl`],
     ["POST", "/git/a/default/b.git/git-receive-pack"],
+    ["GET", "/git/a/default/b.git/info/refs?service=git-receive-pack"],
     ["PUT", "/git/a/default/b.git/info/lfs/objects/1"],
   ] as const;
   const others = [
@@ -66,6 +67,7 @@ describe("refuseWhenFull()", () => {
     ["POST", `${account}/browser-rendering/pdf`],
     ["POST", `${account}/browser-run/pdf`],
     ["POST", "/git/a/default/b.git/git-upload-pack"],
+    ["GET", "/git/a/default/b.git/info/refs?service=git-upload-pack"],
     ["POST", "/git/a/default/b.git/info/lfs/objects/batch"],
     ["POST", "/login"],
     ["POST", "/oauth2/token"],

@@ -13,10 +13,19 @@ export function refuseWhenFull(
   isStoring: (request: Request) => boolean = storesMuch,
 ): RequestHandler {
   return (request, _response, next) => {
-    if (!WRITING_METHODS.includes(request.method) || !isFull() || !isStoring(request)) next();
+    if (!isFull() || !isStoring(request)) next();
     else next(new ActorError("storage_full", TEXT));
   };
 }
+
+export const isWriting = ({ method }: Request) => WRITING_METHODS.includes(method);
+
+/**
+ * Returns whether git begins a push by this request. Git shows the text of a refusal here, but not that of a refusal
+ * of the push itself.
+ */
+const beginsPush = ({ path, query }: Request) =>
+  path.startsWith("/git/") && path.endsWith("/info/refs") && query.service === "git-receive-pack";
 
 const TEXT =
   "Cannot store more: the disk of this instance is full; reads, deletes and revocations still work";
@@ -45,7 +54,9 @@ export function storesMuchExcept(
  * Returns whether a request stores much data. Sign-in, OAuth tokens and revocations store little, and people need
  * them to free space. A job stores its request and its result.
  */
-function storesMuch({ path, headers }: Request): boolean {
+function storesMuch(request: Request): boolean {
+  if (!isWriting(request)) return beginsPush(request);
+  const { path, headers } = request;
   if (path.startsWith("/git/")) {
     return !path.endsWith("/git-upload-pack") && !LFS_READING.test(path);
   }

@@ -139,6 +139,23 @@ describe("git over HTTP", function () {
     await work.git("push", "-q", "origin", ":other");
   });
 
+  it("refuses every move of a protected tag, also forward, and applies the other refs of the push", async () => {
+    const { work } = await filled(3, { protectedRefs: ["refs/tags/v1", "refs/heads/main"] });
+    await work.git("push", "-q", "origin", "main~1:refs/tags/v1", "main~1:refs/tags/other");
+    const former = await work.git("ls-remote", "origin", "refs/tags/v1");
+    await work.commit("forward");
+    const tags = ["main:refs/tags/v1", "main:refs/tags/other"];
+    const moved = await work.tryGit("push", "--force", "origin", "main", ...tags);
+    expect(moved.code).to.not.equal(0);
+    expect(moved.stderr).to.contain("v1 (protected tag: it cannot be moved)");
+    expect(moved.stderr.match(/rejected/g)).to.have.length(1);
+    expect(await work.git("ls-remote", "origin", "refs/tags/v1")).to.equal(former);
+    const tip = await work.git("rev-parse", "main");
+    for (const ref of ["refs/heads/main", "refs/tags/other"]) {
+      expect(await work.git("ls-remote", "origin", ref)).to.contain(tip);
+    }
+  });
+
   it("refuses pushes to a read-only repository and says why", async () => {
     const { repo: made, work } = await filled();
     await world.actors.call(repo, made.id, "configure", { readOnly: true });

@@ -71,6 +71,11 @@ describe("git over HTTP, by each version of its protocol", function () {
       expect(await work.git("rev-parse", "main")).to.equal(head);
       const since = await cloned(made, version, `--shallow-since=${1_000_000_000 + 3 * 86_400}`);
       expect(await count(since)).to.equal(4);
+      const none = ["clone", "-q", "--shallow-since=4000000000", gateway.remote(made), "none"];
+      const refused = await work.tryGit("-c", `protocol.version=${version}`, ...none);
+      expect(refused.code).to.equal(128);
+      expect(refused.stderr).to.contain("no commits selected for shallow requests");
+      expect(refused.stderr).to.not.contain("RPC failed");
       await work.git("push", "-q", "origin", "main~2:refs/tags/old");
       const without = await cloned(made, version, "--shallow-exclude=old");
       expect(await count(without)).to.equal(2);

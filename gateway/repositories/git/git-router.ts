@@ -4,13 +4,14 @@
  */
 import express, { type ErrorRequestHandler, type Response, type Router } from "express";
 import { callsOf } from "../../../actors/runtime/calls/call-places.ts";
-import { ActorError, ERRORS } from "../../../schemas/errors.ts";
+import { ActorError, ERRORS, type ErrorCode } from "../../../schemas/errors.ts";
 import { countWork, timeWork } from "../../../schemas/meter.ts";
 import { checkComplete } from "../../../schemas/repositories/check-complete.ts";
 import type { Tokens } from "../../account/found-token.ts";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import { localsOf } from "../../http/locals.ts";
 import type { GitParts } from "../git-parts.ts";
+import { sendLfsError } from "../lfs/lfs-answers.ts";
 import { addLfsRoutes } from "../lfs/lfs-router.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import {
@@ -152,7 +153,10 @@ function pushPack(parts: RouterParts) {
     beginExchange(http, "git-receive-pack");
     const opened = await openForPush(parts, http);
     setType(http.response, "git-receive-pack", "result");
-    await receivePack(parts, opened, http);
+    const onRefusal = (code: ErrorCode) => {
+      localsOf(http.response).refusal = code;
+    };
+    await receivePack(parts, opened, { ...http, onRefusal });
   };
 }
 
@@ -203,6 +207,12 @@ function setType(response: Response, service: Service, part: "advertisement" | "
   response.setHeader("Content-Type", `application/x-${service}-${part}`);
   response.setHeader("Cache-Control", "no-cache, max-age=0, must-revalidate");
 }
+
+/** Sends an error of a middleware before the router in the form that the client shows: that of git or of git-lfs. */
+export const refuseGit: ErrorRequestHandler = (error: unknown, request, response, next) => {
+  const send = request.path.includes("/info/lfs/") ? sendLfsError : sayToGit;
+  send(error, request, response, next);
+};
 
 /** Sends an error as text, which git shows. If the status is 401, git asks the user for a password. */
 const sayToGit: ErrorRequestHandler = (error: unknown, _request, response, _next) => {

@@ -9,7 +9,7 @@ import type { PushRequest } from "./read-push.ts";
 export interface PushOutcome {
   unpack: string;
   faults: readonly (string | undefined)[];
-  /** A message that git shows to the user. */
+  /** A message that git shows to the user as soon as it arrives. */
   message?: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export function pushReport(request: PushRequest, { unpack, faults, message }: Pu
   const report = Buffer.concat([pktLine(`unpack ${oneLine(unpack)}\n`), ...lines, FLUSH]);
   if (!hasSideBand(request)) return reports ? report : Buffer.alloc(0);
   return Buffer.concat([
-    ...(message === undefined ? [] : [sideBand(2, Buffer.from(`${message}\n`))]),
+    ...(message === undefined ? [] : [sideBand(2, Buffer.from(`${oneLine(message)}\n`))]),
     ...(reports ? [sideBand(1, report)] : []),
     FLUSH,
   ]);

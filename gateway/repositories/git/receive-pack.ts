@@ -6,9 +6,12 @@ import { createReadStream } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { Logger } from "pino";
-import { ActorError } from "../../../schemas/errors.ts";
+import { ActorError, type ErrorCode, isRefusal } from "../../../schemas/errors.ts";
 import { accountFull } from "../../../schemas/repositories/git-storage.ts";
-import { PUSH_HEAD_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
+import {
+  PUSH_HEAD_BYTES_MAX,
+  REPO_BYTES_SETTING_MAX,
+} from "../../../schemas/repositories/limits.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import type { HeldBytes } from "../../http/byte-budget.ts";
@@ -31,6 +34,13 @@ export const PUSH_AHEAD_BYTES = 1024 * 1024;
 /** Interval of the lines that keep the connection of a push alive, as with git's own `receive.keepAlive`. */
 const PUSH_KEEP_ALIVE_MS = 5_000;
 
+/**
+ * Limit for the bytes of a refused push that are still read and discarded: the largest pack of any repository. Git
+ * reads the report of a push only after it has sent the whole pack. If the connection closes earlier, git shows an
+ * error of the connection beside the report.
+ */
+const PUSH_DISCARDED_BYTES_MAX = REPO_BYTES_SETTING_MAX;
+
 /** "PACK", version 2, no objects. */
 const EMPTY_PACK = Buffer.from("5041434b0000000200000000", "hex");
 
@@ -39,6 +49,8 @@ interface PushExchange {
   response: ServerResponse;
   signal: AbortSignal;
   logger: Logger;
+  /** Called with the code of a refusal that the report of the push contains. */
+  onRefusal?(code: ErrorCode): void;
 }
 
 export async function receivePack(
@@ -47,7 +59,10 @@ export async function receivePack(
   http: PushExchange,
 ): Promise<void> {
   const { request, response } = http;
-  const body = gitBody(request, { bytesMax: PUSH_HEAD_BYTES_MAX + parts.sizes.repoBytes });
+  const body = gitBody(request, {
+    bytesMax: PUSH_HEAD_BYTES_MAX + parts.sizes.repoBytes,
+    discardedMax: PUSH_DISCARDED_BYTES_MAX,
+  });
   // Counts the bytes that are read before the push has a slot. Most of them stay in memory until the push is over.
   using held = parts.bodies.open([repo.accountId]);
   const ahead = { isCounted: true };
@@ -88,7 +103,7 @@ async function answerPush(
   repo: OpenedRepo,
   { push, reader, http, entered }: ReadPush & { http: PushExchange },
 ): Promise<void> {
-  const { response, signal, logger } = http;
+  const { request, response, signal } = http;
   // Temporary files are removed only after the response was sent.
   await using ends = new AsyncDisposableStack();
   const alive = setInterval(() => {
@@ -97,11 +112,13 @@ async function answerPush(
   try {
     const outcome = await decide(parts, repo, { push, reader, signal, ends, entered }).catch(
       (error: unknown) => {
-        if (!response.headersSent) throw error;
-        return failed(push, error, logger);
+        if (!response.headersSent && !isReported(push, error)) throw error;
+        return failed(push, error, http);
       },
     );
-    response.end(pushReport(push, outcome));
+    // Git shows a message at once, but the report only after it has sent the whole pack.
+    const isEarly = outcome.unpack !== "ok" && !request.complete;
+    response.end(pushReport(push, { ...outcome, message: isEarly ? outcome.unpack : undefined }));
   } finally {
     clearInterval(alive);
   }
@@ -316,10 +333,23 @@ const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({
   faults: push.commands.map(() => "unpacker error"),
 });
 
-/** Returns the outcome of a failed push whose response has begun: the response must contain the fault. */
-function failed(push: PushRequest, error: unknown, logger: Logger): PushOutcome {
-  const isRefusal = error instanceof ActorError && error.code !== "internal_error";
-  if (!isRefusal) logger.error({ err: error }, "push failed");
-  const fault = isRefusal ? error.message : "a fault on our side; fetch before you push again";
+/**
+ * Returns whether the report of the push contains an error: a refusal of a push that certainly changed nothing. Git
+ * shows no text of a response to a push with another status than 200.
+ */
+function isReported(push: PushRequest, error: unknown): boolean {
+  return hasSideBand(push) && isRefusal(error);
+}
+
+/** Returns the outcome of a failed push, for its report. */
+function failed(
+  push: PushRequest,
+  error: unknown,
+  { logger, onRefusal }: Pick<PushExchange, "logger" | "onRefusal">,
+): PushOutcome {
+  const known = error instanceof ActorError && error.code !== "internal_error" ? error : undefined;
+  if (known) onRefusal?.(known.code);
+  else logger.error({ err: error }, "push failed");
+  const fault = known ? known.message : "a fault on our side; fetch before you push again";
   return { unpack: fault, faults: push.commands.map(() => fault) };
 }

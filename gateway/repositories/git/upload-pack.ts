@@ -12,7 +12,7 @@ import { startGit } from "../process/git-process.ts";
 import { serviceLine } from "./advertisement.ts";
 import { wholeBody } from "./git-body.ts";
 import { listRefs } from "./list-refs.ts";
-import { FLUSH } from "./pkt-line.ts";
+import { FLUSH, pktLine } from "./pkt-line.ts";
 
 /** Decompressed bytes of a fetch request: git's own limit (http.maxRequestBuffer). */
 const FETCH_REQUEST_BYTES_MAX = 10 * 1024 * 1024;
@@ -197,15 +197,15 @@ async function serveFrom(
     if (code !== null) await cloneIndexes.drop(repo).catch(() => {});
     if (!output.isReleased && !hasLeft()) {
       if (!isLast) throw new Error(`Cannot serve a fetch: ${stderr}`);
-      // A process without output could not start, for example because its folder was removed.
-      if (output.isEmpty) throw gone(view.cwd);
+      // A process without output and exit code could not start, for example because its folder was removed.
+      if (output.isEmpty && code === null) throw gone(view.cwd);
       await checkIntact(view);
     }
   } else if (!output.isReleased && !hasLeft()) {
     // If the file of refs was just removed, git lists no refs but exits with 0.
     await checkIntact(view);
   }
-  if (!output.isReleased) await send(output.release());
+  if (!output.isReleased) await send(withFault(output.release(), code, stderr));
   // If git exited, its output states the reason. If git was killed, the response is cut off.
   if (code === null) response.destroy();
   else await paced.end(signal);
@@ -215,6 +215,18 @@ async function serveFrom(
   }
   // A client may leave before git has exited, but after it has received the whole response.
   return output.hasPack && output.isWhole;
+}
+
+/**
+ * Appends the fault of git to its output, if git failed without a word to the client. Git does so for a shallow fetch
+ * without any commit.
+ */
+function withFault(output: Buffer, code: number | null, stderr: string): Buffer {
+  if (code === null || code === 0 || output.includes("ERR ")) return output;
+  const fault = /^fatal: (.{1,300})/m.exec(stderr)?.[1] ?? "";
+  // The client must not learn the paths of this machine.
+  const isShown = fault !== "" && !/(?:^|[\s'"])\//.test(fault);
+  return Buffer.concat([output, pktLine(`ERR ${isShown ? fault : "upload-pack failed"}\n`)]);
 }
 
 /**

@@ -86,6 +86,19 @@ export function reasonOf(faults: readonly (string | undefined)[]): string | unde
   return found.find((fault) => fault !== REF_RESULTS.a) ?? found[0];
 }
 
+/**
+ * Returns the refusal of a change that is no push of a git client: `storage_full` past the limit for the repository,
+ * as for large files, and `conflict` for any other fault of the repository.
+ */
+export function refusalOf(
+  action: string,
+  fault: string,
+  { bytes, bytesMax }: Pick<CommittedPush, "bytes" | "bytesMax">,
+): ActorError {
+  const isFull = fault === repoTooLarge(bytes, bytesMax);
+  return new ActorError(isFull ? "storage_full" : "conflict", `${action}: ${fault}`);
+}
+
 /** Divides commands into the smallest number of messages. */
 function partsOf(commands: readonly string[]): string[][] {
   const parts: string[][] = [];

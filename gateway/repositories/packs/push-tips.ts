@@ -1,5 +1,5 @@
 /** Checks the new values of a push against the stored objects, and finds the fast-forwards. */
-import { isProtected, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { isProtected, isTag, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   commandFault,
   REF_RESULTS,
@@ -77,16 +77,20 @@ export function foreseenFaults(
     const tip = refs.get(ref) ?? ZERO_ID;
     const standing = { tip, protectedRefs, head, isForward: isForward.has(number) };
     const fault = commandFault(command, standing);
-    if (fault !== undefined && fault !== "p") return refResultText(fault, ref);
+    // The move of a protected tag is refused without a comparison.
+    if (fault !== undefined && (fault !== "p" || isTag(ref))) return refResultText(fault, ref);
     if (fault === undefined && !standing.isForward) return undefined;
     // Counts every protected ref that would need a comparison, also those past the limit.
     compared += 1;
     if (compared > COMPARED_MAX) return "too many protected refs in one push; push it alone";
-    return fault && REF_RESULTS[fault];
+    return fault && refResultText(fault, ref);
   });
 }
 
-/** Returns the indexes of the commands that fast-forward a protected ref. Compares at most COMPARED_MAX refs. */
+/**
+ * Returns the indexes of the commands that fast-forward a protected ref. Compares at most COMPARED_MAX refs, and no
+ * tags, because a protected tag never moves.
+ */
 export async function forwardCommands(
   commands: readonly RefCommand[],
   { protectedRefs, refs }: Manifest,
@@ -97,7 +101,7 @@ export async function forwardCommands(
     .map((command, number) => ({ ...command, number }))
     .filter((command) => !isDeletion(command) && refs.get(command.ref) === command.old)
     .filter(({ old, value }) => old !== value)
-    .filter(({ ref }) => isProtected(protectedRefs, ref))
+    .filter(({ ref }) => isProtected(protectedRefs, ref) && !isTag(ref))
     .slice(0, COMPARED_MAX);
   const forward: number[] = [];
   for (const { old, value, number } of compared) {

@@ -169,36 +169,39 @@ export class Archives {
 }
 
 /**
- * Checks the files of a commit before the archive is written. They are counted, because a few bytes in a repository
- * can expand to any number of files. Paths are checked, because programs that unpack an archive trust them. Pushes
+ * Checks the files and directories of a commit before the archive is written. They are counted, because a few bytes in
+ * a repository can expand to any number of files, or of directories without a file. Paths are checked, because programs that unpack an archive trust them. Pushes
  * with harmful paths are refused already; this is a second check.
  */
 async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): Promise<void> {
   const enough = new AbortController();
   const { cwd, environment } = view;
-  const git = startGit(["ls-tree", "-r", "-z", "--format=%(objectsize) %(path)", commit], {
+  const format = "--format=%(objecttype) %(objectsize) %(path)";
+  const git = startGit(["ls-tree", "-r", "-t", "-z", format, commit], {
     cwd,
     environment,
     signal: AbortSignal.any([signal, enough.signal]),
   });
   git.stdin.end();
   const paths = new ArchivePaths();
-  let [files, bytes] = [0, 0];
+  let [files, directories, bytes] = [0, 0, 0];
   let fault: ActorError | undefined;
   for await (const entry of entriesIn(git.stdout)) {
     // Git is being killed, so its remaining output is ignored.
     if (fault) continue;
-    const blank = entry.indexOf(" ");
-    const path = entry.slice(blank + 1);
-    files += 1;
+    const [type, size] = entry.split(" ", 2);
+    const path = entry.slice(`${type} ${size} `.length);
+    const isDirectory = type === "tree";
+    if (isDirectory) directories += 1;
+    else files += 1;
     // Entries that are not files have no size.
-    bytes += Number(entry.slice(0, blank)) || 0;
-    if (files > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) {
+    bytes += Number(size) || 0;
+    if (Math.max(files, directories) > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) {
       fault = tooLarge();
     } else if (path.length > PATH_BYTES_MAX) {
       const text = `Cannot make archive: a path in it has more than ${PATH_BYTES_MAX} bytes`;
       fault = new ActorError("object_too_large", text);
-    } else if (!paths.add(path)) {
+    } else if (!(isDirectory ? paths.addDirectory(path) : paths.addFile(path))) {
       fault = new ActorError("conflict", "Cannot make archive: a path leads out of the archive");
     }
     if (fault) enough.abort();
@@ -222,16 +225,25 @@ async function* entriesIn(source: AsyncIterable<Buffer>): AsyncGenerator<string>
   }
 }
 
-/** The paths of files in an archive. Each path may occur once, and none may lead through another file. */
+/** The paths in an archive. Each path may occur once, and none may lead through a file. */
 class ArchivePaths {
   readonly #known = new Map<string, "file" | "directory">();
 
-  /** Adds a path. Returns false if the path is not allowed in an archive. */
-  add(path: string): boolean {
+  /** Adds a directory. Returns false if its path is not allowed in an archive. */
+  addDirectory(path: string): boolean {
+    return this.#add(path, "directory");
+  }
+
+  /** Adds a file, also a symbolic link. Returns false if its path is not allowed in an archive. */
+  addFile(path: string): boolean {
+    return this.#add(path, "file");
+  }
+
+  #add(path: string, what: "file" | "directory"): boolean {
     const steps = path.split("/");
     if (steps.some((step) => /^(?:|\.|\.\.|\.git)$/i.test(step))) return false;
     if (this.#known.has(path)) return false;
-    this.#known.set(path, "file");
+    this.#known.set(path, what);
     for (let end = path.lastIndexOf("/"); end > 0; end = path.lastIndexOf("/", end - 1)) {
       const known = this.#known.get(path.slice(0, end));
       if (known === "file") return false;
@@ -276,7 +288,7 @@ function checkEnd(code: number | null, stderr: string, signal: AbortSignal): voi
 const tooLarge = () =>
   new ActorError(
     "object_too_large",
-    `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files or ${ARCHIVE_BYTES_MAX} bytes`,
+    `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files, as many directories, or ${ARCHIVE_BYTES_MAX} bytes`,
   );
 
 const tooLong = () => new ActorError("deadline_exceeded", "Cannot make archive: it takes too long");

@@ -23,6 +23,25 @@ describe("parseCommit()", () => {
     expect(parse("tree x").message).to.equal("");
   });
 
+  it("reads texts in the encoding that the commit names, and in UTF-8 if it names none that is known", () => {
+    const parsed = (encoding: string, bytes: Buffer) => {
+      const head = Buffer.from(`${HEAD}encoding ${encoding}\n\n`);
+      return parseCommit("0".repeat(40), Buffer.concat([head, bytes]));
+    };
+    const polish = Buffer.from([0x5a, 0x61, 0xbf, 0xf3, 0xb3, 0xe6]);
+    expect(parsed("ISO-8859-2", polish).message).to.equal("Zażółć");
+    expect(parsed("ISO-8859-1", Buffer.from("größer", "latin1")).message).to.equal("größer");
+    const japanese = Buffer.from([0x93, 0xfa, 0x96, 0x7b]);
+    expect(parsed("Shift_JIS", japanese).message).to.equal("日本");
+    for (const encoding of ["UTF-8", "utf8", "none", "utf-16le", "iso-2022-kr"]) {
+      const { message, author, treeHash } = parsed(encoding, Buffer.from("größer"));
+      expect([message, author.name, treeHash]).to.deep.equal(["größer", "A", TREE]);
+    }
+    // Only a field names the encoding, not the message or a signature.
+    const named = `${HEAD}gpgsig x\n encoding ISO-8859-1\n\nencoding ISO-8859-1\ngrößer`;
+    expect(parse(named).message).to.contain("größer");
+  });
+
   it("parses a commit of very many lines in a short time, whatever their names", () => {
     for (const line of ["x y\n", `parent ${"2".repeat(40)}\n`, "gpgsig x\n y\n"]) {
       const elapsed = processorTime();

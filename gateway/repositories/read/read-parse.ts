@@ -54,8 +54,10 @@ const ID_BYTES = 20;
 /** The fields of a commit that are read. A commit may have any number of other fields, which are ignored. */
 const FIELD = /^(tree|parent|author|committer) (.*)$/s;
 
+const ENCODING = /^encoding (\S{1,40})$/m;
+
 export function parseCommit(hash: string, content: Buffer): Commit {
-  const text = content.toString("utf8");
+  const text = textOf(content);
   const end = text.indexOf("\n\n");
   const head = end < 0 ? text : text.slice(0, end);
   const message = end < 0 ? "" : text.slice(end + 2);
@@ -79,6 +81,28 @@ export function parseCommit(hash: string, content: Buffer): Commit {
     authoredAt,
     committedAt,
   };
+}
+
+/**
+ * Returns the text of a commit. Old histories have texts in other encodings, which a field of the commit names. As git
+ * does, takes the text for UTF-8 if it does not know the encoding.
+ */
+function textOf(content: Buffer): string {
+  const end = content.indexOf("\n\n");
+  const head = content.toString("latin1", 0, end < 0 ? content.length : end);
+  const encoding = ENCODING.exec(head)?.[1];
+  const text = encoding === undefined ? undefined : decoded(content, encoding);
+  // Encodings in which the fields of the commit are unreadable cannot be those of the text.
+  return text?.startsWith("tree ") ? text : content.toString("utf8");
+}
+
+function decoded(content: Buffer, encoding: string): string | undefined {
+  try {
+    return new TextDecoder(encoding).decode(content);
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
 }
 
 /** Parses `Name <address> seconds zone`. In old histories some of these parts are missing. */

@@ -142,17 +142,23 @@ export class RepoReader {
     const normal = normalPath(path);
     const commit = normal && (await this.resolve(ref));
     if (!commit) return undefined;
-    const head = await this.#objects.head(`${commit}:${normal}`);
+    let head = await this.#objects.head(`${commit}:${normal}`);
+    // Git takes a name that ends with `-g` and the first digits of a commit's id, as `git describe` prints it, for that
+    // commit, even if it is the name of a file.
+    if (head?.type === "commit") {
+      const entry = await this.#entry(commit, normal);
+      head = entry && (await this.#objects.head(entry.hash));
+    }
     return head?.type === "blob" ? this.#file(head) : undefined;
   }
 
-  /** Returns the mode and id of the entry at a path of a commit. */
-  async entry(commit: string, path: string): Promise<{ mode: string; hash: string } | undefined> {
-    const slash = path.lastIndexOf("/");
-    const parent = slash < 0 ? "" : path.slice(0, slash);
+  /** Finds the entry at a path of a commit in the directory that contains it. */
+  async #entry(commit: string, path: string): Promise<RawEntry | undefined> {
+    // Includes the last slash, because the directory's name may also end like one that `git describe` prints.
+    const parent = path.slice(0, path.lastIndexOf("/") + 1);
     const found = await this.#objects.read(`${commit}:${parent}`);
     if (found?.type !== "tree") return undefined;
-    const name = Buffer.from(path.slice(slash + 1));
+    const name = Buffer.from(path.slice(parent.length));
     const entries: RawEntry[] = [];
     await walkTree(found.content, (entry) => {
       if (entry.name.equals(name)) entries.push(entry);

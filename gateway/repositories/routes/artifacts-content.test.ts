@@ -255,6 +255,28 @@ describe("routes of repository content", function () {
     expect((await ask("/file?ref=main&path=README.md")).status).to.equal(200);
   });
 
+  it("getFile() finds files whose names are outputs of git describe", async () => {
+    const { result } = await world.post("/content/repos", { name: "described" });
+    const copy = await world.checkout();
+    const first = await copy.commit("one");
+    const name = `v1-2-g${first.slice(0, 8)}`;
+    await copy.commit("notes", name);
+    await copy.commit("inner", `${name}-dir/${name}`);
+    await copy.commit("below", `d/${name}x-g${first.slice(0, 7)}/${name}`);
+    await copy.git("push", "-q", world.remote(result), "main");
+    const at = (path: string) => world.ask(`/content/repos/described/raw/main/${path}`);
+    for (const [path, content] of [
+      [name, "notes"],
+      [`${name}-dir/${name}`, "inner"],
+      [`d/${name}x-g${first.slice(0, 7)}/${name}`, "below"],
+    ] as const) {
+      const { status, bytes } = await at(path);
+      expect([status, bytes.toString()], path).to.deep.equal([200, content]);
+    }
+    const missing = [`x-g${first.slice(0, 8)}`, `d/${name}x-g${first.slice(0, 7)}`];
+    for (const path of missing) expect((await at(path)).status, path).to.equal(404);
+  });
+
   it("getFile() finds no file at the path of a submodule, and the directory shows its commit", async () => {
     const { result } = await world.post("/content/repos", { name: "with-submodule" });
     const place = await world.checkout();

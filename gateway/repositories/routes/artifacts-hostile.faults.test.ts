@@ -236,6 +236,30 @@ describe("archives and differences of hostile trees", function () {
     expect(result.patch.length).to.be.at.most(DIFF_PATCH_BYTES_MAX);
   });
 
+  it("a tree that expands to directories alone is counted, not walked to its end", async () => {
+    const nested = async (levels: number) => {
+      let id = await tree();
+      for (let level = 0; level < levels; level++) {
+        id = await tree(
+          ...Array.from({ length: 10 }, (_, i) => ({ mode: "40000", name: `d${i}`, id })),
+        );
+      }
+      return id;
+    };
+    const few = await (await stored(await nested(3))).archive("tar.gz");
+    expect(few.status).to.equal(200);
+    const listed = execFileSync("tar", ["-tz"], { input: few.bytes }).toString();
+    // Git leaves out directories without files.
+    expect(listed).to.match(/^hostile-\d+-[0-9a-f]{12}\/\n$/);
+    // The repository has a trillion directories in some kilobytes.
+    const bomb = await stored(await nested(12));
+    for (const format of ["zip", "tar.gz"]) {
+      const refused = await bomb.archive(format);
+      expect([refused.status, refused.errors[0]?.code]).to.deep.equal([413, 10402]);
+      expect(refused.errors[0]?.message).to.contain("directories");
+    }
+  });
+
   it("an archive has at most ARCHIVE_FILES_MAX files", async () => {
     const wide = (count: number, prefix: string) =>
       tree(

@@ -191,7 +191,9 @@ export const ChangeRepo = z
       .array(ProtectedRef)
       .max(PROTECTED_REFS_MAX)
       .optional()
-      .describe("Refs that refuse deletion and forced pushes; a rule may end with /*"),
+      .describe(
+        "Refs that refuse deletion and forced pushes; protected tags refuse every move. A rule may end with /*",
+      ),
   })
   .refine((settings) => Object.keys(settings).length > 0, {
     error: "Expected at least one field to change",
