@@ -24,28 +24,28 @@ const seed = Number(process.env.TRUNKLINE_TEST_SEED ?? SeededRandom.newSeed());
 
 describe("crawl under faults", function () {
   this.timeout(900_000);
-  before(() => console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`));
-
   let scene: CrawlScene;
   let site: CrawlSite;
-  /** Resources to release, the latest first. */
-  let started: AsyncDisposableStack;
+  before(async () => {
+    console.log(`    TRUNKLINE_TEST_SEED=${seed} repeats the choices of this run`);
+    scene = await CrawlScene.start({ seed, actors: 2, browsers: 2 });
+  });
+  after(() => scene?.[Symbol.asyncDispose]());
   beforeEach(async () => {
-    started = new AsyncDisposableStack();
+    // No fault of an earlier test explains a request of this one.
+    scene.faults.length = 0;
     site = await CrawlSite.start([
       { address: "127.0.20.1", pages: 24, sitemap: true, crawlDelay: 0.4, answerMs: 20 },
       { address: "127.0.20.2", pages: 24, sitemap: false, answerMs: 5 },
       { address: "127.0.20.3", pages: 60, sitemap: true, crawlDelay: 0, answerMs: 100 },
       { address: "127.0.20.4", pages: 8, sitemap: true, crawlDelay: 0.3 },
     ]);
-    started.use(site);
-    scene = started.use(await CrawlScene.start({ seed, actors: 2, browsers: 2 }));
   });
   afterEach(async function () {
     if (this.currentTest?.state === "failed") {
       console.log(scene.errorLines.slice(-40).join("\n"));
     }
-    await started.disposeAsync();
+    await site?.[Symbol.asyncDispose]();
   });
 
   it("kills processes one after the other, and all at once", async () => {

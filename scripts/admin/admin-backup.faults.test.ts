@@ -16,9 +16,9 @@ import { restoreBackup } from "./backup/restore-backup.ts";
 import { type BackupResult, takeBackup } from "./backup/take-backup.ts";
 
 /** Number of calls that the load makes before each backup. */
-const CALLS = 2_000;
+const CALLS = 1_000;
 /** Number of clients of the load. They leave the backup processor time on a machine three times slower than usual. */
-const CLIENTS = 48;
+const CLIENTS = 24;
 /** Tolerance between the wall clock and the monotonic clock, because they are read one after the other. */
 const CLOCKS_MS = 5;
 

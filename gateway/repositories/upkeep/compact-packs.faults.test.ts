@@ -16,10 +16,18 @@ import {
   type TestRepo,
 } from "../testing/git-world.ts";
 import { rawPush } from "../testing/raw-push.ts";
+import { packsIn, storePacks } from "../testing/store-packs.ts";
 
 const FILES = 1_500;
 /** Branches that push at the same time. */
 const BRANCHES = 4;
+/**
+ * Commits of each branch whose packs are stored without a push. A push to a repository of 2,000 packs takes 0.2 s of
+ * processor time, so the test makes only the last pushes before the limit.
+ */
+const STORED = 475;
+/** Commits that are pushed after the limit was reached, while upkeep runs. */
+const PAST = 200;
 /** Time limit for a compaction. It is long, because a failed compaction is retried only after a minute. */
 const COMPACTED_MS = 600_000;
 
@@ -49,19 +57,39 @@ describe("compaction after thin pushes", function () {
 
   /**
    * Makes a first commit of many files, and `count` commits after it on each branch. Pushes only the first commit, to
-   * main and all branches.
+   * main and all branches. The repository then gets the first `stored` commits of each branch without pushes, each in
+   * a pack of its own.
    */
-  async function history(count: number): Promise<string[][]> {
-    const ran = await runGitClient(work.folder, ["fast-import", "--quiet"], importStream(count));
-    expect(ran.code, ran.stderr).to.equal(0);
-    await work.git("push", "-q", gateway.remote(repo), "first:refs/heads/main");
-    return await Promise.all(
+  async function history(count: number, stored = 0): Promise<string[][]> {
+    await runImport(firstCommit());
+    const first = await work.git("rev-parse", "first");
+    for (const branch of ["main", ...branches]) {
+      await work.git("push", "-q", gateway.remote(repo), `first:refs/heads/${branch}`);
+    }
+    const before = new Set(await packsIn(work));
+    // At a checkpoint fast-import closes its pack and begins the next one.
+    if (stored > 0) await runImport(laterCommits(1, stored, "checkpoint\n\n"));
+    const packs = (await packsIn(work)).filter((path) => !before.has(path));
+    expect(packs).to.have.length(BRANCHES * stored);
+    await runImport(laterCommits(stored + 1, count));
+    const all = await Promise.all(
       branches.map(async (branch) => {
         const listed = await work.git("rev-list", "--reverse", `first..${branch}`);
-        await work.git("push", "-q", gateway.remote(repo), `first:refs/heads/${branch}`);
-        return [await work.git("rev-parse", "first"), ...listed.split("\n")];
+        return [first, ...listed.split("\n")];
       }),
     );
+    const commands = all.map((commits, at) => {
+      return { old: first, value: commits[stored] ?? "", ref: `refs/heads/b${at}` };
+    });
+    await storePacks(world, gateway, repo, packs, commands);
+    return all;
+  }
+
+  async function runImport(stream: string): Promise<void> {
+    // Keeps packs of a few objects, which fast-import would otherwise unpack.
+    const command = ["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet"];
+    const ran = await runGitClient(work.folder, command, stream);
+    expect(ran.code, ran.stderr).to.equal(0);
   }
 
   /** Pushes commits one by one, each with the thin pack that git makes for it. */
@@ -98,10 +126,12 @@ describe("compaction after thin pushes", function () {
   });
 
   it("accepts pushes up to REPO_PACKS_MAX packs without upkeep, and more once upkeep ran", async () => {
-    const past = 500;
-    const all = await history((REPO_PACKS_MAX + past) / BRANCHES);
     const many = (REPO_PACKS_MAX - 4) / BRANCHES;
-    await Promise.all(all.map((commits, at) => pushThin(`b${at}`, commits.slice(0, many + 1))));
+    const all = await history((REPO_PACKS_MAX + PAST) / BRANCHES, STORED);
+    expect(await packs()).to.equal(1 + BRANCHES * STORED);
+    await Promise.all(
+      all.map((commits, at) => pushThin(`b${at}`, commits.slice(STORED, many + 1))),
+    );
     const [first = []] = all;
     let next = many + 1;
     const push = () => work.tryGit("push", gateway.remote(repo), `${first[next]}:refs/heads/b0`);
@@ -126,22 +156,30 @@ const branches = Array.from({ length: BRANCHES }, (_, at) => `b${at}`);
 const page = (file: number, line: string) =>
   `${Array.from({ length: 60 }, (_, at) => `line ${at} of file ${file}: ${(file * 7919 + at * 104729) % 99991}`).join("\n")}\n${line}\n`;
 
-function importStream(count: number): string {
-  const author = (seconds: number) =>
-    `committer A <a@example.com> ${1_700_000_000 + seconds} +0000`;
-  const file = (number: number, line: string) => {
-    const content = page(number, line);
-    const path = `d${number % 30}/f${number}`;
-    return `M 100644 inline ${path}\ndata ${Buffer.byteLength(content)}\n${content}\n`;
-  };
+const author = (seconds: number) => `committer A <a@example.com> ${1_700_000_000 + seconds} +0000`;
+
+function file(number: number, line: string): string {
+  const content = page(number, line);
+  const path = `d${number % 30}/f${number}`;
+  return `M 100644 inline ${path}\ndata ${Buffer.byteLength(content)}\n${content}\n`;
+}
+
+/** Returns the input of fast-import for the first commit. */
+function firstCommit(): string {
   const first = Array.from({ length: FILES }, (_, number) => file(number, "first"));
-  const lines = [`commit refs/heads/first\n${author(0)}\ndata 5\nfirst\n${first.join("")}\n`];
+  return `commit refs/heads/first\n${author(0)}\ndata 5\nfirst\n${first.join("")}\n`;
+}
+
+/** Returns the input of fast-import for some commits of each branch, with `then` after each commit. */
+function laterCommits(from: number, to: number, then = ""): string {
+  const lines: string[] = [];
   for (const branch of branches) {
-    for (let at = 1; at <= count; at++) {
+    for (let at = from; at <= to; at++) {
       const text = `${branch} ${at}`;
-      const from = at === 1 ? "from refs/heads/first\n" : "";
+      const parent = at === 1 ? "refs/heads/first" : `refs/heads/${branch}^0`;
+      const begin = at === from ? `from ${parent}\n` : "";
       lines.push(
-        `commit refs/heads/${branch}\n${author(at)}\ndata ${text.length}\n${text}\n${from}${file((at * 31) % FILES, text)}\n`,
+        `commit refs/heads/${branch}\n${author(at)}\ndata ${text.length}\n${text}\n${begin}${file((at * 31) % FILES, text)}\n${then}`,
       );
     }
   }

@@ -1,5 +1,6 @@
 /** Searches the model for an order of steps that violates an invariant. */
 import type { ModelState, Rule } from "./state.ts";
+import { keyOf } from "./state-key.ts";
 import { stepsFrom } from "./steps.ts";
 
 /** Applies the steps with these names, one after another, to a state. */
@@ -22,14 +23,14 @@ export interface Search {
 
 /** Explores all orders of steps breadth-first, until a step leads to a fault. */
 export function search(first: ModelState, without?: Rule): Search {
-  const known = new Set([JSON.stringify(first)]);
+  const known = new Set([keyOf(first)]);
   type Reached = { state: ModelState; step: string; before: Reached | null };
   let frontier: Reached[] = [{ state: first, step: "", before: null }];
   while (frontier.length > 0) {
     const next: Reached[] = [];
     for (const before of frontier) {
       for (const { step, state } of stepsFrom(before.state, without)) {
-        const key = JSON.stringify(state);
+        const key = keyOf(state);
         if (known.has(key)) continue;
         known.add(key);
         const reached = { state, step, before };
