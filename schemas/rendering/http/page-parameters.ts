@@ -229,8 +229,8 @@ export const pageParameterFields = {
   setJavaScriptEnabled: z
     .boolean()
     .optional()
-    .describe("Whether the page's scripts run")
-    .meta({ default: true }),
+    // No default: generated Python sends defaults, and crawls without a browser refuse the field.
+    .describe("Whether the page's scripts run; they run when absent"),
   rejectResourceTypes: ResourceTypes.optional().describe(
     "Requests of these types fail; never the one for the page itself",
   ),
