@@ -80,7 +80,7 @@ export function oauthPaths(publicUrl: string): Record<string, Json> {
       "/.well-known/jwks.json": {
         get: {
           ...operation("getSigningKeys", "Public keys that sign ID tokens (RFC 7517)"),
-          responses: { "200": json("The keys", objectOf({ keys: { type: "array", items: {} } })) },
+          responses: { "200": json("The keys", KEYS) },
         },
       },
       "/oauth2/auth": { get: authorize },
@@ -88,14 +88,14 @@ export function oauthPaths(publicUrl: string): Record<string, Json> {
       "/oauth2/revoke": {
         post: {
           ...operation("revokeToken", "Revoke a token (RFC 7009)"),
-          ...byClient({ token: TEXT, token_type_hint: TEXT, ...CLIENT_FIELDS }, ["token"]),
+          ...byClient(TOKEN_FORM),
           responses: { "200": { description: "The token is revoked" }, ...REFUSED },
         },
       },
       "/oauth2/introspect": {
         post: {
           ...operation("introspectToken", "Look at a token of the same client (RFC 7662)"),
-          ...byClient({ token: TEXT, token_type_hint: TEXT, ...CLIENT_FIELDS }, ["token"]),
+          ...byClient(TOKEN_FORM),
           responses: { "200": json("What the token opens", INTROSPECTED), ...REFUSED },
         },
       },
@@ -128,12 +128,17 @@ export function oauthPaths(publicUrl: string): Record<string, Json> {
 const TEXT = { type: "string" };
 const CLIENT_ID = { type: "string", pattern: "^[0-9a-f]{32}$" };
 const CLIENT_FIELDS = { client_id: CLIENT_ID, client_secret: TEXT };
-const METADATA = objectOf({
+const TOKEN_FORM = objectOf("TokenForm", { token: TEXT, token_type_hint: TEXT, ...CLIENT_FIELDS }, [
+  "token",
+]);
+const KEYS = objectOf("SigningKeys", { keys: { type: "array", items: {} } });
+const METADATA = objectOf("OAuthMetadata", {
   issuer: { type: "string", format: "uri" },
   authorization_endpoint: { type: "string", format: "uri" },
   token_endpoint: { type: "string", format: "uri" },
 });
 const INTROSPECTED = objectOf(
+  "TokenIntrospection",
   {
     active: { type: "boolean" },
     scope: TEXT,
@@ -143,8 +148,12 @@ const INTROSPECTED = objectOf(
   },
   ["active"],
 );
-const CLAIMS = objectOf({ sub: TEXT, email: TEXT, email_verified: { type: "boolean" } }, ["sub"]);
-const FAILED = objectOf({ error: TEXT, error_description: TEXT }, ["error"]);
+const CLAIMS = objectOf(
+  "UserClaims",
+  { sub: TEXT, email: TEXT, email_verified: { type: "boolean" } },
+  ["sub"],
+);
+const FAILED = objectOf("OAuthFailure", { error: TEXT, error_description: TEXT }, ["error"]);
 const REFUSED = {
   "400": json("The request is invalid", FAILED),
   "401": json("The client or token is unknown", FAILED),
@@ -163,6 +172,7 @@ function tokenOperation(): Json {
     ...CLIENT_FIELDS,
   };
   const tokens = objectOf(
+    "OAuthTokens",
     {
       access_token: TEXT,
       token_type: { type: "string", enum: ["Bearer"] },
@@ -175,7 +185,7 @@ function tokenOperation(): Json {
   );
   return {
     ...operation("exchangeToken", "Exchange a code or refresh token (RFC 6749 sections 4.1.3, 6)"),
-    ...byClient(fields, ["grant_type"]),
+    ...byClient(objectOf("GrantForm", fields, ["grant_type"])),
     responses: {
       "200": json("Tokens", tokens),
       ...REFUSED,
@@ -191,12 +201,12 @@ function tokenOperation(): Json {
  * Returns the description of a form body. The client authenticates in the header or in the form. A public client
  * sends only its id.
  */
-function byClient(properties: Json, required: readonly string[]): Json {
+function byClient(schema: Json): Json {
   return {
     security: [{ clientBasic: [] }, {}],
     requestBody: {
       required: true,
-      content: { "application/x-www-form-urlencoded": { schema: objectOf(properties, required) } },
+      content: { "application/x-www-form-urlencoded": { schema } },
     },
   };
 }
@@ -214,8 +224,8 @@ function queryOf(properties: Json, required: readonly string[] = []): Json[] {
   }));
 }
 
-function objectOf(properties: Json, required: readonly string[] = []): Json {
-  return { type: "object", properties, ...(required.length > 0 && { required }) };
+function objectOf(title: string, properties: Json, required: readonly string[] = []): Json {
+  return { title, type: "object", properties, ...(required.length > 0 && { required }) };
 }
 
 function json(description: string, schema: Json): Json {

@@ -12,12 +12,13 @@ export function jsonSchema(schema: z.ZodType, io: "input" | "output"): Json {
   const override = io === "input" ? plain : plainAnswer;
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, reused: "inline", override });
   if ("$defs" in rest) throw new Error("Cannot document schema: it is recursive");
-  return rest;
+  return forGenerators(rest) as Json;
 }
 
 /** Returns the fields of a query or path in the form that a client sends. */
 export function propertiesOf(schema: z.ZodType): Pick<JsonSchema, "properties" | "required"> {
-  return z.toJSONSchema(schema, { io: "input", override: plain });
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input", override: plain });
+  return forGenerators(rest) as Pick<JsonSchema, "properties" | "required">;
 }
 
 interface Overridden {
@@ -35,16 +36,16 @@ function plain({ zodSchema, jsonSchema, path }: Overridden): void {
   if (minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
   if (maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
   // The pattern is redundant, because the format or the type already describes the values.
-  if (format === "date-time" || jsonSchema.type === "integer") delete jsonSchema.pattern;
+  if (/^date/.test(format ?? "") || jsonSchema.type === "integer") delete jsonSchema.pattern;
   // Python does not support Unicode classes in patterns, nor does JavaScript without the flag `u`.
   else if (pattern)
     jsonSchema.pattern = pattern.replaceAll("\\p{Cc}", "\\u0000-\\u001f\\u007f-\\u009f");
   for (const part of jsonSchema.allOf ?? []) {
     if (typeof part === "object") plain({ zodSchema, jsonSchema: part, path });
   }
-  // Client generators support null only together with another type.
+  // Client generators support null only together with another type, and an object only with rules for its fields.
   if (jsonSchema.type === "null" && path.at(-2) !== "anyOf") {
-    Object.assign(jsonSchema, { type: ["object", "null"] });
+    Object.assign(jsonSchema, { type: ["object", "null"], additionalProperties: {} });
   }
   // `secret` is this project's mark for values that must not be logged.
   delete jsonSchema.secret;
@@ -58,6 +59,44 @@ function plainAnswer(overridden: Overridden): void {
   plain(overridden);
   const { jsonSchema } = overridden;
   if (typeof jsonSchema.const === "boolean") delete jsonSchema.const;
+}
+
+/** Rewrites a schema and all schemas in it to forms that every generator of clients reads. */
+function forGenerators(value: unknown, areKeysNames = false): unknown {
+  if (Array.isArray(value)) return value.map((one) => forGenerators(one));
+  if (typeof value !== "object" || value === null) return value;
+  const inner = Object.fromEntries(
+    Object.entries(value).map(([key, one]) => {
+      const isData = !areKeysNames && DATA.has(key);
+      return [key, isData ? one : forGenerators(one, !areKeysNames && key === "properties")];
+    }),
+  );
+  return areKeysNames ? inner : withoutNullOption(withDefaultInWords(inner));
+}
+
+/** Keywords whose values are data of clients, not schemas. */
+const DATA = new Set(["default", "example", "examples", "enum", "const"]);
+
+/** Generated Go does not compile with a default that is an object. */
+function withDefaultInWords(schema: Json): Json {
+  const { default: value, description, ...rest } = schema;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return schema;
+  const words = `Defaults to ${JSON.stringify(value)}`;
+  return { ...rest, description: description === undefined ? words : `${description}. ${words}` };
+}
+
+/** Moves the option `null` of `anyOf` into the type of another option. Generated Python has no class for null alone. */
+function withoutNullOption(schema: Json): Json {
+  const { anyOf, ...rest } = schema;
+  if (!Array.isArray(anyOf)) return schema;
+  const options = (anyOf as Json[]).filter(({ type }) => type !== "null");
+  const at = options.findIndex((one) => typeof one.type === "string" && !("enum" in one));
+  const chosen = options[at];
+  if (options.length === anyOf.length || chosen === undefined) return schema;
+  const nullable = { ...chosen, type: [chosen.type, "null"] };
+  return options.length === 1
+    ? { ...nullable, ...rest }
+    : { ...rest, anyOf: options.with(at, nullable) };
 }
 
 /**

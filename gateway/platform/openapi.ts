@@ -7,6 +7,7 @@ import { WireJob } from "../../schemas/rendering/http/render-jobs.ts";
 import { failure } from "../http/envelope.ts";
 import { unknownField } from "../http/parse-request.ts";
 import { type RefusalWording, type Route, refusalsOf } from "../http/route.ts";
+import { moveNamedSchemas } from "./openapi-components.ts";
 import { CLIENT_SCHEMES, OAUTH_TAG, oauthPaths, oauthScheme } from "./openapi-oauth.ts";
 import { jsonSchema, propertiesOf } from "./openapi-schema.ts";
 
@@ -21,6 +22,9 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Js
     place(route.path, route.id);
     if (route.alias !== undefined) place(route.alias, `${route.id}Alias`);
   }
+  const moved = moveNamedSchemas({ ...paths, ...oauthPaths(publicUrl) }, [
+    named("Failure", jsonSchema(Failure, "output")),
+  ]);
   return {
     openapi: "3.1.1",
     info: {
@@ -32,7 +36,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Js
     servers: [{ url: `${publicUrl}/v4` }],
     security: [{ token: [] }, { oauth: [] }],
     tags: [...tagsOf(routes), OAUTH_TAG],
-    paths: { ...paths, ...oauthPaths(publicUrl) },
+    paths: moved.paths,
     components: {
       securitySchemes: {
         token: {
@@ -43,7 +47,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Js
         oauth: oauthScheme(publicUrl),
         ...CLIENT_SCHEMES,
       },
-      schemas: { Failure: jsonSchema(Failure, "output") },
+      schemas: moved.schemas,
     },
   };
 }
@@ -93,7 +97,7 @@ function operationOf(route: Route, operationId: string): Json {
             required: route.body.isOptional !== true,
             description: `At most ${route.body.bytesMax} bytes`,
             content: {
-              "application/json": bodyContent(route.body.schema),
+              "application/json": bodyContent(route),
               ...(route.takesFiles && { "multipart/form-data": FORM_CONTENT }),
             },
           },
@@ -122,12 +126,17 @@ function jobAnswer(): Json {
       "Preference-Applied": header("respond-async"),
       Location: header("Path of the job"),
     },
-    content: { "application/json": { schema: jsonSchema(successOf(WireJob), "output") } },
+    content: {
+      "application/json": {
+        schema: named("RenderJobResponse", jsonSchema(successOf(WireJob), "output")),
+      },
+    },
   };
 }
 
 const FORM_CONTENT: Json = {
   schema: {
+    title: "PageFilesForm",
     type: "object",
     properties: {
       options: { type: "object", description: "All fields of the JSON body except `files`" },
@@ -151,11 +160,20 @@ const securityOf = ({ permissions = [] }: Route): Json[] => [
  * Moves the example of the schema next to the schema, where "Try it out" reads it. Zod drops `examples` of objects
  * with transformed fields, and does not know `example`.
  */
-function bodyContent(bodySchema: z.ZodType): Json {
-  const { examples, example, ...schema } = jsonSchema(bodySchema, "input");
+function bodyContent({ id, body }: Route): Json {
+  if (body === undefined) throw new Error("Cannot document body: the route has none");
+  const { examples, example, ...schema } = jsonSchema(body.schema, "input");
   const shown = Array.isArray(examples) ? examples[0] : example;
-  return { schema, ...(shown === undefined ? {} : { example: shown }) };
+  return {
+    schema: named(`${capitalized(id)}Request`, schema),
+    ...(shown === undefined ? {} : { example: shown }),
+  };
 }
+
+/** Names a schema. Its name is the name of a class in generated clients. */
+const named = (title: string, schema: Json): Json => ({ ...schema, title });
+
+const capitalized = (id: string) => id.charAt(0).toUpperCase() + id.slice(1);
 
 function parametersOf(schema: z.ZodType, where: "path" | "query"): Json[] {
   const { properties = {}, required = [] } = propertiesOf(schema);
@@ -175,7 +193,7 @@ function answersOf(route: Route): Json {
   const headers = headersOf(route);
   if ("mediaType" in route.answer) {
     const { mediaType, description, also = {} } = route.answer;
-    const content = Object.fromEntries([mediaType].flat().map((type) => [type, {}]));
+    const content = Object.fromEntries([mediaType].flat().map((type) => [type, contentOf(type)]));
     const others = Object.entries(also).map(([status, said]) => [
       status,
       { description: said, headers, ...(status === "206" && { content }) },
@@ -186,15 +204,29 @@ function answersOf(route: Route): Json {
     };
   }
   if ("bare" in route.answer) {
-    const content = { "application/json": { schema: jsonSchema(route.answer.bare, "output") } };
+    const schema = jsonSchema(route.answer.bare, "output");
+    const isObject = schema.type === "object";
+    const name = `${capitalized(route.id)}Response`;
+    const content = { "application/json": { schema: isObject ? named(name, schema) : schema } };
     return { "200": { description: "Done", headers, content } };
   }
   const { status = 200 } = "result" in route.answer ? route.answer : {};
   if (status === 204) return { "204": { description: "Done", headers } };
   const { beside = {} } = "streamed" in route.answer ? route.answer : {};
   const schema = successOf(...resultOf(route.answer)).extend(beside);
-  const content = { "application/json": { schema: jsonSchema(schema, "output") } };
+  const content = {
+    "application/json": {
+      schema: named(`${capitalized(route.id)}Response`, jsonSchema(schema, "output")),
+    },
+  };
   return { [status]: { description: "Done", headers, content } };
+}
+
+/** Without a schema, generated clients discard the body. They know `format: binary`, not the empty schema of OpenAPI 3.1. */
+function contentOf(mediaType: string): Json {
+  if (mediaType === "application/json") return {};
+  const isText = mediaType.startsWith("text/");
+  return { schema: { type: "string", ...(!isText && { format: "binary" }) } };
 }
 
 function resultOf(

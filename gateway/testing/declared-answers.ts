@@ -65,13 +65,8 @@ export function checkDeclared(document: unknown, answer: GivenAnswer): string | 
   const [mediaType = ""] = type.split(";");
   const content = declared.content[mediaType] ?? declared.content["*/*"];
   assert(content, `${name} is declared without ${mediaType}`);
-  if (content.schema) {
-    const reference = "$ref" in content.schema ? String(content.schema.$ref) : undefined;
-    const schema = reference
-      ? components.schemas[reference.slice("#/components/schemas/".length)]
-      : content.schema;
-    assert(schema, `${name} refers to nothing`);
-    const parsed = parserOf(schema).safeParse(body);
+  if (content.schema && mediaType === "application/json") {
+    const parsed = parserOf(content.schema, components).safeParse(body);
     assert(parsed.success, `${name} is declared otherwise: ${parsed.error}`);
   }
   return name;
@@ -91,13 +86,32 @@ function templatesOf(paths: Document["paths"]): string[] {
   return sorted;
 }
 
-function parserOf(schema: JsonSchema): z.ZodType {
+function parserOf(schema: JsonSchema, components: Document["components"]): z.ZodType {
   let parser = schemas.get(schema);
   if (parser === undefined) {
-    parser = z.fromJSONSchema(schema);
+    parser = z.fromJSONSchema(withoutReferences(schema, components) as JsonSchema);
     schemas.set(schema, parser);
   }
   return parser;
+}
+
+/** Puts the named schemas of a document in the place of its references to them. */
+export function withoutReferences(
+  value: unknown,
+  components: { schemas: Record<string, unknown> },
+): unknown {
+  if (Array.isArray(value)) return value.map((one) => withoutReferences(one, components));
+  if (typeof value !== "object" || value === null) return value;
+  if (!("$ref" in value)) {
+    const entries = Object.entries(value);
+    return Object.fromEntries(
+      entries.map(([key, one]) => [key, withoutReferences(one, components)]),
+    );
+  }
+  const { $ref, ...beside } = value as { $ref: string };
+  const named = components.schemas[$ref.replace("#/components/schemas/", "")];
+  assert(named, `${$ref} leads to nothing`);
+  return { ...(withoutReferences(named, components) as object), ...beside };
 }
 
 function matches(template: readonly string[], steps: readonly string[]): boolean {

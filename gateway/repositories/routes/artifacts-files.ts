@@ -32,6 +32,8 @@ export const REPOSITORY_CONTENT_TAG: Tag = {
 };
 
 const BYTES = "application/octet-stream";
+/** Some generators of clients know no media type with a wildcard, so a plain one is first. */
+const ANY_BYTES = [BYTES, "*/*"];
 
 const GET_BLOB = {
   tag: REPOSITORY_CONTENT_TAG,
@@ -74,7 +76,7 @@ const GET_RAW = {
   parameters: RawPath,
   query: nothing,
   refusals: ["range_not_satisfiable"],
-  answer: { mediaType: "*/*", description: "The bytes, with their id as ETag", also: RANGED },
+  answer: { mediaType: ANY_BYTES, description: "The bytes, with their id as ETag", also: RANGED },
 } as const;
 
 const GET_ARCHIVE = {
@@ -90,7 +92,7 @@ const GET_ARCHIVE = {
   query: nothing,
   refusals: ["range_not_satisfiable", "object_too_large", "conflict"],
   answer: {
-    mediaType: "*/*",
+    mediaType: ANY_BYTES,
     description:
       "The archive, with the commit's id in its ETag. Files stay as they are stored: no expansion of `$Format:…$` or `$Id$`, no other line ends or encoding",
     also: RANGED,

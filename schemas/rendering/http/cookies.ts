@@ -58,7 +58,8 @@ const Cookie = z
     path: ["name"],
     error: "Expected a name or a value",
     when: ({ issues }) => issues.length === 0,
-  });
+  })
+  .meta({ title: "Cookie" });
 export type Cookie = z.output<typeof Cookie>;
 
 export const Cookies = z.array(Cookie).max(COOKIES_MAX);

@@ -18,14 +18,14 @@ const HELLO = { html: "<h1>Hello</h1>" };
 export const ContentRequest = z
   .strictObject(pageFields)
   .check(pageRules)
-  .meta({ title: "ContentRequest", example: HELLO })
+  .meta({ example: HELLO })
   .transform(normalizePage);
 export type ContentRequest = z.output<typeof ContentRequest>;
 
 export const MarkdownRequest = z
   .strictObject(pageFields)
   .check(pageRules)
-  .meta({ title: "MarkdownRequest", example: HELLO })
+  .meta({ example: HELLO })
   .transform(normalizePage);
 export type MarkdownRequest = z.output<typeof MarkdownRequest>;
 

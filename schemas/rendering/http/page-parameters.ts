@@ -120,7 +120,10 @@ const GotoOptions = z
       ])
       .optional(),
   })
-  .describe("How the page is loaded; applies to url and to html");
+  .meta({
+    title: "GotoOptions",
+    description: "How the page is loaded; applies to url and to html",
+  });
 
 const Viewport = z
   .strictObject({
@@ -131,7 +134,10 @@ const Viewport = z
     hasTouch: z.boolean().optional(),
     isLandscape: z.boolean().optional(),
   })
-  .describe("Size of the window in CSS pixels; 1920 × 1080 when absent");
+  .meta({
+    title: "Viewport",
+    description: "Size of the window in CSS pixels; 1920 × 1080 when absent",
+  });
 
 const WaitForSelector = z
   .strictObject(
@@ -146,7 +152,8 @@ const WaitForSelector = z
   .refine(({ visible, hidden }) => !(visible && hidden), {
     path: ["hidden"],
     error: "Expected at most one of visible and hidden",
-  });
+  })
+  .meta({ title: "WaitForSelector" });
 
 const tagFields = {
   content: z.string().max(TAG_CHARS_MAX).optional(),
@@ -198,10 +205,7 @@ export const pageParameterFields = {
     .optional()
     .describe("The browser's user agent, in the request header and in scripts"),
   gotoOptions: GotoOptions.optional(),
-  // A separate title, because names of generated types must differ in more than upper and lower case.
-  goToOptions: GotoOptions.meta({ title: "OtherGotoOptions" })
-    .optional()
-    .describe("Alias of gotoOptions"),
+  goToOptions: GotoOptions.optional().describe("Alias of gotoOptions"),
   waitForSelector: WaitForSelector.optional().describe(
     "Element to wait for once the page has loaded",
   ),
@@ -225,8 +229,8 @@ export const pageParameterFields = {
   setJavaScriptEnabled: z
     .boolean()
     .optional()
-    .describe("Whether the page's scripts run")
-    .meta({ default: true }),
+    // No default: generated Python sends defaults, and crawls without a browser refuse the field.
+    .describe("Whether the page's scripts run; they run when absent"),
   rejectResourceTypes: ResourceTypes.optional().describe(
     "Requests of these types fail; never the one for the page itself",
   ),

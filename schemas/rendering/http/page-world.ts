@@ -28,53 +28,67 @@ const timeout = z
 const PageAction = z.discriminatedUnion(
   "type",
   [
-    z.strictObject({
-      type: z.literal("click"),
-      selector: Selector.optional(),
-      x: Position.optional(),
-      y: Position.optional(),
-      timeout,
-    }),
-    z.strictObject({
-      type: z.literal("type"),
-      selector: Selector,
-      text: z.string().max(ACTION_TEXT_CHARS_MAX),
-      timeout,
-    }),
-    z.strictObject({
-      type: z.literal("press"),
-      key: z
-        .string()
-        .min(1)
-        .max(NAME_CHARS_MAX)
-        .describe("A key by its name in Puppeteer, for example Enter"),
-      selector: Selector.optional(),
-      timeout,
-    }),
-    z.strictObject({
-      type: z.literal("scroll"),
-      selector: Selector.optional(),
-      x: Position.optional(),
-      y: Position.optional(),
-      timeout,
-    }),
-    z.strictObject({
-      type: z.literal("select"),
-      selector: Selector,
-      value: z.string().max(ACTION_TEXT_CHARS_MAX),
-      timeout,
-    }),
-    z.strictObject({ type: z.literal("waitForSelector"), selector: Selector, timeout }),
-    z.strictObject({
-      type: z.literal("waitForTimeout"),
-      timeout: timeout.describe("Milliseconds to wait"),
-    }),
+    z
+      .strictObject({
+        type: z.literal("click"),
+        selector: Selector.optional(),
+        x: Position.optional(),
+        y: Position.optional(),
+        timeout,
+      })
+      .meta({ title: "ClickAction" }),
+    z
+      .strictObject({
+        type: z.literal("type"),
+        selector: Selector,
+        text: z.string().max(ACTION_TEXT_CHARS_MAX),
+        timeout,
+      })
+      .meta({ title: "TypeAction" }),
+    z
+      .strictObject({
+        type: z.literal("press"),
+        key: z
+          .string()
+          .min(1)
+          .max(NAME_CHARS_MAX)
+          .describe("A key by its name in Puppeteer, for example Enter"),
+        selector: Selector.optional(),
+        timeout,
+      })
+      .meta({ title: "PressAction" }),
+    z
+      .strictObject({
+        type: z.literal("scroll"),
+        selector: Selector.optional(),
+        x: Position.optional(),
+        y: Position.optional(),
+        timeout,
+      })
+      .meta({ title: "ScrollAction" }),
+    z
+      .strictObject({
+        type: z.literal("select"),
+        selector: Selector,
+        value: z.string().max(ACTION_TEXT_CHARS_MAX),
+        timeout,
+      })
+      .meta({ title: "SelectAction" }),
+    z
+      .strictObject({ type: z.literal("waitForSelector"), selector: Selector, timeout })
+      .meta({ title: "WaitForSelectorAction" }),
+    z
+      .strictObject({
+        type: z.literal("waitForTimeout"),
+        timeout: timeout.describe("Milliseconds to wait"),
+      })
+      .meta({ title: "WaitForTimeoutAction" }),
   ],
   { error: shapedLike({ type: "click", selector: "#more" }) },
 );
 export type PageAction = z.output<typeof PageAction>;
 
-const CheckedAction = PageAction.superRefine((action, context) => {
+const CheckedAction = PageAction.meta({ title: "PageAction" }).superRefine((action, context) => {
   if (action.type !== "click" && action.type !== "scroll") return;
   const { type, selector, x, y } = action;
   const places = [selector !== undefined, x !== undefined || y !== undefined];

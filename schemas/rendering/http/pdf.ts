@@ -91,7 +91,8 @@ export const PdfOptions = z
       refused("margin", "Expected smaller margins: left and right leave no width for the content");
     if (!(content.height > 0))
       refused("margin", "Expected smaller margins: top and bottom leave no height for the content");
-  });
+  })
+  .meta({ title: "PdfOptions" });
 export type PdfOptions = z.output<typeof PdfOptions>;
 
 export const PdfRequest = z

@@ -22,30 +22,32 @@ export const JobsQuery = z.strictObject({
 });
 export type JobsQuery = z.output<typeof JobsQuery>;
 
-export const WireJob = z.object({
-  id: Id,
-  call: RenderCall,
-  status: RenderJobStatus,
-  createdAt: z.iso.datetime(),
-  startedAt: z.iso.datetime().optional(),
-  endedAt: z.iso.datetime().optional(),
-  expiresAt: z.iso
-    .datetime()
-    .optional()
-    .describe("The time when the ended job and its result are deleted"),
-  error: z
-    .object({
-      code: z.int().describe("The error code that the call itself would have returned"),
-      message: z.string(),
-    })
-    .optional()
-    .describe("The reason of the failure"),
-  result: z.object({ mediaType: z.string(), bytes: z.int() }).optional(),
-  webhook: z
-    .object({ url: z.string(), status: OutgoingStatus.optional() })
-    .optional()
-    .describe("Present once the job has ended"),
-});
+export const WireJob = z
+  .object({
+    id: Id,
+    call: RenderCall,
+    status: RenderJobStatus,
+    createdAt: z.iso.datetime(),
+    startedAt: z.iso.datetime().optional(),
+    endedAt: z.iso.datetime().optional(),
+    expiresAt: z.iso
+      .datetime()
+      .optional()
+      .describe("The time when the ended job and its result are deleted"),
+    error: z
+      .object({
+        code: z.int().describe("The error code that the call itself would have returned"),
+        message: z.string(),
+      })
+      .optional()
+      .describe("The reason of the failure"),
+    result: z.object({ mediaType: z.string(), bytes: z.int() }).optional(),
+    webhook: z
+      .object({ url: z.string(), status: OutgoingStatus.optional() })
+      .optional()
+      .describe("Present once the job has ended"),
+  })
+  .meta({ title: "RenderJob" });
 export type WireJob = z.input<typeof WireJob>;
 
 export function wireJob(job: DeepReadonly<RenderJob>): WireJob {

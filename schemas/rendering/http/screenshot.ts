@@ -58,7 +58,10 @@ const pictureFields = {
 };
 
 /** The options of a picture that is part of a larger response. Its encoding is always base64. */
-export const PictureOptions = z.strictObject(pictureFields).superRefine(pictureRules);
+export const PictureOptions = z
+  .strictObject(pictureFields)
+  .superRefine(pictureRules)
+  .meta({ title: "PictureOptions" });
 export type PictureOptions = z.output<typeof PictureOptions>;
 
 export const ScreenshotOptions = z
@@ -69,7 +72,8 @@ export const ScreenshotOptions = z
       .default("binary")
       .describe("Image bytes, or base64 text"),
   })
-  .superRefine(pictureRules);
+  .superRefine(pictureRules)
+  .meta({ title: "ScreenshotOptions" });
 export type ScreenshotOptions = z.output<typeof ScreenshotOptions>;
 
 function pictureRules(
