@@ -326,7 +326,7 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
   ],
   [
     "memory that app processes leave free on their host; room in the file system of their databases",
-    `a tenth of each, at least ${bytes(RESERVED_BYTES_MIN)} and at most ${bytes(RESERVED_BYTES_MAX)}`,
+    `a tenth, at least ${bytes(RESERVED_BYTES_MIN)} and at most ${bytes(RESERVED_BYTES_MAX)}; ${bytes(RESERVED_BYTES_MIN)}`,
     "processes of the account that uses most end: unused ones, then the largest; its further processes get 503 with Retry-After",
   ],
   [

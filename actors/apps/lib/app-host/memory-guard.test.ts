@@ -1,11 +1,18 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
+import { pino } from "pino";
 import { appEntry } from "../../../../schemas/apps/agent.ts";
+import { appKey } from "../../../../schemas/apps/app-names.ts";
 import { startAgentWorld } from "../../../../scripts/testing/agent-world.ts";
 import { startHttpServer } from "../../../../scripts/testing/loopback-server.ts";
 import { refusalOf } from "../../../../scripts/testing/refusal.ts";
 import { until } from "../../../../scripts/testing/until.ts";
+import { systemClock } from "../../../runtime/lib/clock.ts";
 import { type HostRoom, readHostRooms } from "./host-rooms.ts";
+import { type GuardedProcess, MemoryGuard } from "./memory-guard.ts";
 
 const MIB = 1024 ** 2;
 const [GREEDY, OTHER, THIRD] = ["a", "b", "c"].map((digit) => digit.repeat(32));
@@ -69,6 +76,42 @@ describe("memory of app processes", function () {
     expect(modest.process.isEnded).to.equal(false);
     for (const response of held) response.end();
     expect(await modest.answer).to.equal("200");
+  });
+
+  it("that databases take counts by the files of a process, and a process without files stays", async () => {
+    const root = await mkdtemp(join(tmpdir(), "trunkline-guard-"));
+    const stopped = new AbortController();
+    const alive = new Map<string, GuardedProcess>();
+    const reasons: string[] = [];
+    const ended: string[] = [];
+    async function add(account = "", name = "", { bytes = 0, isIdle = false } = {}) {
+      const folder = join(root, name);
+      await mkdir(join(folder, "work"), { recursive: true });
+      if (bytes > 0) await writeFile(join(folder, "work", "agent.db"), Buffer.alloc(bytes, 1));
+      const end = (reason: string) => {
+        alive.delete(name);
+        ended.push(name);
+        reasons.push(reason);
+      };
+      alive.set(name, { key: appKey(account, name), pid: process.pid, folder, isIdle, end });
+    }
+    await add(GREEDY, "empty", { isIdle: true });
+    await add(GREEDY, "greedy", { bytes: 140 * MIB });
+    await add(OTHER, "modest", { bytes: MIB });
+    let reads = 0;
+    const rooms = async (): Promise<HostRoom[]> => {
+      reads += 1;
+      return [{ name: "files", totalBytes: 1_024 * MIB, freeBytes: 100 * MIB }];
+    };
+    new MemoryGuard({
+      ...{ clock: systemClock, logger: pino({ level: "silent" }), stopped: stopped.signal, rooms },
+      processes: () => [...alive.values()],
+    });
+    await until("it has looked several times", () => reads > 3);
+    stopped.abort();
+    expect(ended).to.deep.equal(["greedy"]);
+    expect(reasons[0]).to.match(/little room left for databases/);
+    await rm(root, { recursive: true });
   });
 
   it("is read from the machine, and the room of the folder from its file system", async () => {

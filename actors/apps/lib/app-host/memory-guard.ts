@@ -12,7 +12,10 @@ import type { HostRoom } from "./host-rooms.ts";
 
 /** Interval of the checks. Two fast processes fill the smallest reserve in about as much time. */
 const CHECK_MS = 250;
-/** The part of a room that stays free: a tenth, but at least and at most these bytes. */
+/**
+ * The memory that stays free: a tenth, but at least and at most these bytes. Of the file system, the least stays free,
+ * because it may be a disk that is nearly full for other reasons.
+ */
 const RESERVED_SHARE = 0.1;
 export const RESERVED_BYTES_MIN = 128 * 1024 ** 2;
 export const RESERVED_BYTES_MAX = 1024 ** 3;
@@ -96,6 +99,7 @@ export class MemoryGuard {
     );
     for (const { key, bytes, isIdle, end } of inOrder) {
       if (missing <= 0 || (!isIdle && used <= reservedOf(room))) return;
+      if (bytes === 0) continue;
       logger.warn({ app: key, room: room.name, bytes, isIdle }, "process of an app ended for room");
       end(REASONS[room.name]);
       missing -= bytes;
@@ -114,7 +118,8 @@ const accountOf = (key: string) => readAppKey(key).accountId;
 const bytesOf = (processes: readonly Measured[]) =>
   processes.reduce((sum, { bytes }) => sum + bytes, 0);
 
-function reservedOf({ totalBytes }: HostRoom): number {
+function reservedOf({ name, totalBytes }: HostRoom): number {
+  if (name === "files") return RESERVED_BYTES_MIN;
   const share = totalBytes * RESERVED_SHARE;
   return Math.max(RESERVED_BYTES_MIN, Math.min(share, RESERVED_BYTES_MAX));
 }
