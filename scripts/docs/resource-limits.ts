@@ -4,13 +4,13 @@ import {
   appFetchesOfAccountMax,
 } from "../../actors/apps/lib/app-host/app-fetch.ts";
 import {
-  AGENT_CALL_WAITS_MS_MAX,
-  APP_OPERATIONS_MAX,
-} from "../../actors/apps/lib/app-host/operation-places.ts";
-import {
   RESERVED_BYTES_MAX,
   RESERVED_BYTES_MIN,
 } from "../../actors/apps/lib/app-host/memory-guard.ts";
+import {
+  AGENT_CALL_WAITS_MS_MAX,
+  APP_OPERATIONS_MAX,
+} from "../../actors/apps/lib/app-host/operation-places.ts";
 import { processesOfAccountMax } from "../../actors/apps/lib/app-host/process-places.ts";
 import { OUTGOING_AT_ONCE_MAX } from "../../actors/apps/outgoing-webhook/tries.ts";
 import {
