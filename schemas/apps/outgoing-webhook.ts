@@ -96,6 +96,8 @@ const NewWebhook = z.object({
   payloadBytes: z.int().min(0),
   contentType: z.string().max(256).default("application/json"),
   secret: SigningSecrets.optional(),
+  /** Id of the sender's app. The webhook is not sent once that app is deleted, also if another has its name. */
+  appId: Id.optional(),
 });
 
 export const outgoingWebhook = defineContract({
@@ -151,6 +153,8 @@ export const outgoingWebhook = defineContract({
         outcome: OutgoingTry,
         /** The pause that the receiver asked for. */
         retryAfterMs: z.int().min(0).optional(),
+        /** No further attempt could succeed. */
+        isFinal: z.literal(true).optional(),
       }),
     },
     /** The worker reports that the endpoint's breaker is open. This does not count as an attempt. */
@@ -195,6 +199,7 @@ export const webhookPost = defineTasks({
         payload: Body,
         contentType: z.string(),
         secret: SigningSecrets.optional(),
+        appId: Id.optional(),
       }),
     },
     /** Removes payloads that no log refers to any more. */

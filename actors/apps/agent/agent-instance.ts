@@ -13,7 +13,7 @@ import type {
   HostedInstance,
   HostedMessage,
 } from "../../runtime/kinds/define-hosted.ts";
-import type { Running } from "../lib/app-host/app-processes.ts";
+import type { Running } from "../lib/app-host/process-slot.ts";
 import { readRequest, writeAnswer } from "../lib/app-process/process-bodies.ts";
 import { ProcessEnded } from "../lib/app-process/process-ended.ts";
 import { toActorError } from "../lib/app-process/process-error.ts";

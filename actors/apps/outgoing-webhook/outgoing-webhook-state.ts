@@ -54,6 +54,8 @@ export const WebhookRow = z.object({
   contentType: z.string(),
   /** Sealed values or names of secrets, never plain values. */
   secret: SigningSecrets.optional(),
+  /** Id of the app whose agent sent the webhook. Rows of older versions have none. */
+  appId: Id.optional(),
   isTest: z.boolean(),
   /** The rendering job to notify when the webhook has ended. */
   job: Id.optional(),

@@ -39,7 +39,7 @@ const NEXT_STEP_MS = 1_000;
 const INLINE_GROWTH_MAX = 6;
 
 type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "contentType" | "isTest"> &
-  Partial<Pick<WebhookRow, "secret" | "job">>;
+  Partial<Pick<WebhookRow, "secret" | "job" | "appId">>;
 
 /**
  * Stored at: `agentKey`, or account id for webhooks of rendering jobs
@@ -49,7 +49,7 @@ type New = Pick<WebhookRow, "id" | "url" | "payload" | "payloadBytes" | "content
  * when each is due, and for how many places the queue waits
  *
  * Row `webhook/<number>`: `{ row, id, url, payload, payloadBytes, contentType, secret?: { name } or { sealed } or
- * several of them, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, trace?, tries: [{
+ * several of them, appId?, isTest, job?, createdAt, startedAt, ended?, attempts, attemptsEver, resends, trace?, tries: [{
  * at, durationMs, status?, error?, answer? }] }`: the last 1,000 that have ended, for 30 days after their end; the last 10
  * tries of each
  *
@@ -182,7 +182,7 @@ const isEmpty = ({ state: { first, next, ids } }: OutgoingDraft) =>
 
 function send(
   draft: OutgoingDraft,
-  { id: sent, secret, ...wanted }: Input<(typeof outgoingWebhook)["messages"]["send"]>,
+  { id: sent, secret, appId, ...wanted }: Input<(typeof outgoingWebhook)["messages"]["send"]>,
   job: Pick<WebhookRow, "job"> = {},
 ) {
   const { rows, now } = draft.context;
@@ -191,7 +191,8 @@ function send(
   const { ids: days } = draft.state;
   const known = recall({ rows, now, days, keptMs: EVENT_IDS_KEPT_MS }, ofSender);
   if (known !== undefined) return { number: known, id, isNew: false };
-  const number = add(draft, { ...wanted, ...job, id, isTest: false, ...(secret && { secret }) });
+  const optional = { ...(secret && { secret }), ...(appId !== undefined && { appId }) };
+  const number = add(draft, { ...wanted, ...job, id, isTest: false, ...optional });
   const remembered = remember({ rows, now, days: draft.state.ids }, ofSender, number);
   draft.writeRows(remembered.rows);
   draft.change({ ids: remembered.days });

@@ -107,13 +107,13 @@ const roomOf = ({ state: { waiting } }: OutgoingDraft) =>
 
 export function tried(
   draft: OutgoingDraft,
-  { number, attempt, outcome, retryAfterMs }: Input<Messages["tried"]>,
+  { number, attempt, outcome, retryAfterMs, isFinal }: Input<Messages["tried"]>,
 ): void {
   if (!isAwaited(draft, number, attempt)) return;
   const { status } = outcome;
   if (status !== undefined && isSuccessful(status)) {
     end(draft, number, "arrived", outcome);
-  } else if (status === GONE) {
+  } else if (status === GONE || isFinal) {
     end(draft, number, "failed", outcome);
   } else fail(draft, number, outcome, retryAfterMs);
   pump(draft);
@@ -173,9 +173,11 @@ function note(draft: OutgoingDraft, number: number, outcome: OutgoingTry): void 
 
 /** Sends the task of an attempt. Returns the task's size in characters. */
 function sendTry(draft: OutgoingDraft, { number, dueAt }: DeepReadonly<Waiting>): number {
-  const { id, url, payload, contentType, secret, attemptsEver, trace } = draft.webhook(number);
+  const { id, url, payload, contentType, secret, appId, attemptsEver, trace } =
+    draft.webhook(number);
   const task = { number, attempt: attemptsEver + 1, dueAt, id, url, payload, contentType };
-  const post = envelope(webhookPost, draft.key, "post", { ...task, ...(secret && { secret }) });
+  const optional = { ...(secret && { secret }), ...(appId !== undefined && { appId }) };
+  const post = envelope(webhookPost, draft.key, "post", { ...task, ...optional });
   draft.send({ ...post, ...(trace && attemptsEver === 0 && { trace }) });
   return JSON.stringify(post).length;
 }

@@ -2,7 +2,13 @@ import { expect } from "chai";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
 import { runHandler } from "../../../scripts/testing/run-handler.ts";
-import { BrowserTimeState, browserTimeActor, USAGE_TASKS_REMEMBERED_MAX } from "./browser-time.ts";
+import { BrowserTimeState, browserTimeActor } from "./browser-time.ts";
+import {
+  COUNTED_MS,
+  COUNTED_OF_ROW_MAX,
+  COUNTED_ROWS_MAX,
+  type CountedRow,
+} from "./counted-tasks.ts";
 import { USAGE_DAYS_MAX } from "./usage.ts";
 
 const NOON = Date.UTC(2026, 10, 20, 12);
@@ -35,7 +41,6 @@ describe("browser time", () => {
     const once = run("used", initial, part).state;
     const { state } = run("used", once, { ms: 3, taskId: "a" });
     expect(run("getUsage", state, {}).reply.today).to.include({ ms: 8, tasks: 1 });
-    expect(run("used", state, part).changed).to.equal(false);
   });
 
   it("admit() treats 0 as no limit", () => {
@@ -43,16 +48,42 @@ describe("browser time", () => {
     expect(run("admit", state, { limitMs: 0 }).reply.usedMs).to.equal(10 * DAY_MS);
   });
 
-  it("used() counts a task once, however often it is reported", () => {
-    let { state } = run("used", initial, { ms: 5, taskId: "a" });
-    expect(run("used", state, { ms: 5, taskId: "a" }).changed).to.equal(false);
-    for (let i = 1; i < USAGE_TASKS_REMEMBERED_MAX; i++) {
-      state = run("used", state, { ms: 1, taskId: `b${i}` }).state;
+  it("used() counts a task once, however many others are counted until its report is repeated", () => {
+    const account = new Account();
+    account.used("a");
+    for (let i = 0; i < 20 * COUNTED_OF_ROW_MAX; i++) account.used(`b${i}`);
+    const { usage } = account.state;
+    expect(account.used("a", NOON + COUNTED_MS - 1)).to.equal(false);
+    expect(account.used("b0", NOON + COUNTED_MS - 1)).to.equal(false);
+    expect(account.state.usage).to.equal(usage);
+    expect(usage[0]?.tasks).to.equal(20 * COUNTED_OF_ROW_MAX + 1);
+    account.used("c", NOON + COUNTED_MS);
+    expect(account.rows.size).to.equal(1);
+    expect(account.used("a", NOON + COUNTED_MS)).to.equal(true);
+  });
+
+  it("used() remembers a limited number of tasks, the newest", () => {
+    const account = new Account();
+    const ids = " 123456789".repeat(COUNTED_OF_ROW_MAX - 1);
+    account.used("a");
+    const first = account.rows.get("counted/1")?.ids ?? "";
+    for (let i = 1; i <= COUNTED_ROWS_MAX; i++) {
+      account.rows.set(`counted/${i}`, { lastAt: NOON, ids: i === 1 ? first + ids : ids });
     }
-    expect(run("used", state, { ms: 5, taskId: "a" }).changed).to.equal(false);
-    expect(state.countedTasks).to.have.length(USAGE_TASKS_REMEMBERED_MAX);
-    state = run("used", state, { ms: 1, taskId: "c" }).state;
-    expect(state.countedTasks).to.have.length(USAGE_TASKS_REMEMBERED_MAX);
+    account.used("b");
+    expect(account.rows.size).to.equal(COUNTED_ROWS_MAX);
+    expect(account.used("a")).to.equal(false);
+    account.used("c");
+    expect(account.rows.size).to.equal(COUNTED_ROWS_MAX);
+    expect(account.used("b")).to.equal(false);
+    expect(account.used("a")).to.equal(true);
+  });
+
+  it("used() recognizes the tasks that an earlier version counted", () => {
+    const account = new Account({ usage: [], countedTasks: ["old", "older"] });
+    expect(account.used("older")).to.equal(false);
+    for (const task of ["a", "b", "c"]) expect(account.used(task)).to.equal(true);
+    expect(account.state.countedTasks).to.deep.equal([]);
   });
 
   it("used() keeps a day readable, whatever time was reported", () => {
@@ -90,6 +121,28 @@ describe("browser time", () => {
     expect(reply.resetsAt).to.equal(Date.UTC(2026, 10, 22));
   });
 });
+
+/** An account whose reports are counted one after the other, with its rows. */
+class Account {
+  state: DeepReadonly<BrowserTimeState>;
+  readonly rows = new Map<string, DeepReadonly<CountedRow>>();
+
+  constructor(state: DeepReadonly<BrowserTimeState> = initial) {
+    this.state = state;
+  }
+
+  /** Reports a millisecond of a task. Returns whether it was counted. */
+  used(taskId: string, now = NOON): boolean {
+    const { rows, state } = this;
+    const next = runHandler(browserTimeActor, "used", state, { ms: 1, taskId }, { now, rows });
+    this.state = next.state;
+    for (const [name, row] of Object.entries(next.rows)) {
+      if (row === null) rows.delete(name);
+      else rows.set(name, row as CountedRow);
+    }
+    return next.changed;
+  }
+}
 
 function run<N extends keyof typeof browserTimeActor.contract.messages>(
   message: N,

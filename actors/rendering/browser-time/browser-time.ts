@@ -3,18 +3,13 @@ import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import { browserTime, UsageDay } from "../../../schemas/rendering/browser-time.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
+import { CountedRow, isCounted, withCounted } from "./counted-tasks.ts";
 import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
-
-/**
- * Limits the task ids that an account remembers to recognise a repeated report. A report is redelivered within
- * seconds.
- */
-export const USAGE_TASKS_REMEMBERED_MAX = 128;
 
 export const BrowserTimeState = z.object({
   /** Usage by day, the oldest first. Days without usage have no entry. */
   usage: z.array(UsageDay),
-  /** Ids of the latest tasks whose browser time was counted. Repeated reports of these tasks are ignored. */
+  /** Ids that earlier versions stored here. Each report removes one. */
   countedTasks: z.array(z.string()),
 });
 export type BrowserTimeState = z.infer<typeof BrowserTimeState>;
@@ -22,11 +17,14 @@ export type BrowserTimeState = z.infer<typeof BrowserTimeState>;
 /**
  * Stored at: account id
  *
- * State: `{ usage: [{ date, ms, tasks }], countedTasks: [task id] }`: browser time of the last 32 days; the last 128
- * tasks that were counted
+ * State: `{ usage: [{ date, ms, tasks }], countedTasks: [task id] }`: browser time of the last 32 days; the tasks that
+ * earlier versions counted
+ *
+ * Row `counted/<number>`: `{ lastAt, ids }`: hashes of up to 128 tasks that were counted in the last half hour
  */
 export const browserTimeActor = defineActor(browserTime, {
   state: BrowserTimeState,
+  rows: CountedRow,
   initial: { usage: [], countedTasks: [] },
 
   handlers: {
@@ -42,13 +40,13 @@ export const browserTimeActor = defineActor(browserTime, {
       return { state, reply: { usedMs: ms } };
     },
 
-    used(state, { ms, taskId, isPart = false }, { now }) {
+    used(state, { ms, taskId, isPart = false }, { now, rows }) {
       // Ignore a repeated report. If a worker dies after its report, another worker runs the task again and reports
       // again.
-      if (state.countedTasks.includes(taskId)) return { state };
-      const countedTasks = [...state.countedTasks, taskId].slice(-USAGE_TASKS_REMEMBERED_MAX);
+      if (state.countedTasks.includes(taskId) || isCounted(rows, taskId)) return { state };
       const usage = addUsage(state.usage, dateOf(now), { ms, tasks: isPart ? 0 : 1 });
-      return { state: { usage, countedTasks } };
+      const next = { usage, countedTasks: state.countedTasks.slice(1) };
+      return { state: next, rows: withCounted(rows, taskId, now) };
     },
 
     getUsage(state, _input, { now }) {

@@ -52,6 +52,21 @@ describe("stored-lines", function () {
     expect([rest[0], rest.at(-1), rest.length]).to.deep.equal(["line 601", "line 1100", 500]);
   });
 
+  it("read() marks the first line if the one that the reader had was dropped with others", async () => {
+    const at = appLogSubject("a.dropped");
+    await print(1, 20, at);
+    const read = (after: number, count = 3) => lines.read(at, { after, count, waitMs: 0, signal });
+    const [first, second] = await read(0);
+    expect(first).to.not.have.property("isAfterGap");
+    await bus.jetstream.streams.purge(STREAMS.appLogs, { filter: at, keep: 5 });
+    const rest = await read(second?.sequence ?? 0);
+    expect(rest.map(({ text }) => text)).to.deep.equal(["line 16", "line 17", "line 18"]);
+    expect(rest.map(({ isAfterGap }) => isAfterGap)).to.deep.equal([true, undefined, undefined]);
+    const [next] = await read(rest[0]?.sequence ?? 0);
+    expect(next).to.include({ text: "line 17" }).and.not.have.property("isAfterGap");
+    expect(await read((rest[0]?.sequence ?? 0) + 4)).to.deep.equal([]);
+  });
+
   it("read() waits for the next line until it comes, the time is over or its reader leaves", async () => {
     const [last] = await lines.read(subject, { count: 1, waitMs: 0, signal });
     const after = last?.sequence ?? 0;

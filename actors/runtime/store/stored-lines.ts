@@ -6,6 +6,8 @@ export interface StoredLine {
   /** A number that grows from line to line. */
   sequence: number;
   text: string;
+  /** The line `after` is no longer stored, so lines before this one may be missing. */
+  isAfterGap?: true;
 }
 
 interface LinesWanted {
@@ -60,19 +62,29 @@ export class BusLines implements StoredLines {
 
   async #stored(subject: string, { after, count }: LinesWanted): Promise<StoredLine[]> {
     const lines: StoredLine[] = [];
-    let next = (after ?? 0) + 1;
+    // The oldest lines are dropped first. So none is missing after the line `after` if that line is still stored.
+    let next = Math.max(1, after ?? 1);
+    let mayHaveGap = after !== undefined && after > 0;
     for (;;) {
       const query = { next_by_subj: subject, seq: next };
       const answer = await readDirect(this.#bus, this.#stream, query);
       if (!answer) throw new BusLost(`Cannot read ${subject}: a part of the answer is missing`);
       for (const { headers, string } of answer.messages) {
-        lines.push({ sequence: Number(headers?.get("Nats-Sequence")), text: string() });
+        const sequence = Number(headers?.get("Nats-Sequence"));
+        if (sequence !== after) {
+          lines.push({
+            sequence,
+            text: string(),
+            ...(mayHaveGap && { isAfterGap: true as const }),
+          });
+        }
+        mayHaveGap = false;
       }
       // Without `after`, keep only the newest lines; otherwise return the first lines after it.
       if (after === undefined) lines.splice(0, lines.length - count);
       else if (lines.length >= count) return lines.slice(0, count);
       if (answer.pending === 0) return lines;
-      next = (lines.at(-1)?.sequence ?? next) + 1;
+      next = (lines.at(-1)?.sequence ?? after ?? next) + 1;
     }
   }
 }

@@ -273,7 +273,7 @@ function getLogs({ actors, lines }: AppRouteParts) {
     await actors.call(app, key, "get", {});
     const { limit: count = LINES_SHOWN, after, wait_seconds: waitS = 0 } = query;
     const wanted = { after, count, waitMs: waitS * 1_000, signal };
-    return { result: (await lines.read(appLogSubject(key), wanted)).map(wireLine) };
+    return { result: (await lines.read(appLogSubject(key), wanted)).flatMap(wireLines(after)) };
   };
 }
 
@@ -347,6 +347,16 @@ const wireVersion = ({ number, status, reason, bundleBytes, createdAt }: AppVers
   bundle_bytes: bundleBytes,
   created_on: timeOf(createdAt),
 });
+
+/** Returns a line, and before it a line that says where older lines were dropped. Its id is the reader's own. */
+const wireLines =
+  (after = 0) =>
+  (line: StoredLine): z.input<typeof WireAppLogLine>[] => {
+    const wired = wireLine(line);
+    if (!line.isAfterGap) return [wired];
+    const text = "Lines may be missing here: the oldest lines of the account were dropped";
+    return [{ ...wired, id: after, level: "warn", text, agent: null }, wired];
+  };
 
 function wireLine({ sequence, text }: StoredLine): z.input<typeof WireAppLogLine> {
   const line = AppLogLine.parse(JSON.parse(text));

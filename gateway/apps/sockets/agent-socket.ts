@@ -150,7 +150,7 @@ export class AgentSocket {
       const { connection } = this.#parts;
       await this.#tell("frames", { connection, first: this.#next, frames: [] });
     } catch (error) {
-      if (error instanceof ActorError && error.code === "conflict") this.#end(error);
+      if (error instanceof ActorError && error.code === "conflict") this.end(error);
     }
   }
 
@@ -163,7 +163,7 @@ export class AgentSocket {
     try {
       await this.#tell("connect", { connection, request, ...(props !== undefined && { props }) });
     } catch (error) {
-      this.#end(error);
+      this.end(error);
       return;
     }
     this.#isConnected = true;
@@ -280,10 +280,11 @@ export class AgentSocket {
       this.#unreadBytes -= bytes;
       release();
     }
-    this.#end(error);
+    this.end(error);
   }
 
-  #end(error: unknown): void {
+  /** Closes the socket with the code that tells its client whether to connect again. */
+  end(error: unknown): void {
     const { code, reason } = closeOf(error);
     this.reader.close(code, reason);
   }

@@ -86,6 +86,7 @@ async function world({
   const actors = memoryActors({ actors: [entry, room] });
   /** Calls of the agent wait, as if the agent were busy or moving to another host. */
   const call = async (...[contract, key, message, ...rest]: Parameters<ActorClient["call"]>) => {
+    if (message === "getServing") return await at.getServing?.();
     asked.push(message);
     owners.add(JSON.stringify(currentCallOwner()));
     await at[message]?.();
@@ -156,6 +157,16 @@ describe("AgentSockets", function () {
     await until("the other is asked again", () => alive.pings() > 5);
     expect(alive.ended()).to.equal(0);
     expect(dead.pings()).to.be.at.most(2);
+  });
+
+  it("are closed after their app was deleted, also if their clients only listen", async () => {
+    await using w = await world();
+    const { ended } = await w.open();
+    w.at.getServing = async () => {
+      throw new ActorError("not_found", "Cannot find app: there is no such app");
+    };
+    await until("it is closed", () => ended() !== 0);
+    expect(ended()).to.equal(4404);
   });
 
   it("count all their calls for the visitors of the account", async () => {

@@ -15,8 +15,15 @@ import {
   type SocketBatchAnswer,
   socketsSubject,
 } from "../../../schemas/apps/agent-sockets.ts";
+import { app as appContract } from "../../../schemas/apps/app.ts";
 import type { AppAnswer, AppRequest } from "../../../schemas/apps/app-exchange.ts";
-import { agentKey, appKey, isAddress } from "../../../schemas/apps/app-names.ts";
+import {
+  agentKey,
+  appKey,
+  isAddress,
+  readAgentKey,
+  readAppKey,
+} from "../../../schemas/apps/app-names.ts";
 import { APP_REQUEST_MS_MAX, SOCKETS_UNREAD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
@@ -75,6 +82,7 @@ export class AgentSockets implements SocketRoute {
   readonly #leave: () => void;
   readonly #pings: NodeJS.Timeout;
   #last = 0;
+  #isSearching = false;
 
   constructor(parts: AgentSocketsParts) {
     this.#parts = parts;
@@ -225,6 +233,32 @@ export class AgentSockets implements SocketRoute {
 
   #ping(): void {
     for (const held of this.#all()) held.ping();
+    if (this.#isSearching) return;
+    this.#isSearching = true;
+    void this.#endOfDeletedApps().finally(() => {
+      this.#isSearching = false;
+    });
+  }
+
+  /**
+   * Closes the sockets of apps that were deleted. Their agents do not run any more, so a client that only listens would
+   * wait for ever. Looks for one app after the other. Never rejects.
+   */
+  async #endOfDeletedApps(): Promise<void> {
+    const apps = Map.groupBy(this.#all(), ({ key }) => {
+      const address = readAgentKey(key);
+      return address && appKey(address.accountId, address.app);
+    });
+    for (const [app, sockets] of apps) {
+      if (app === undefined) continue;
+      const { accountId } = readAppKey(app);
+      await callsOf({ accountId, isVisitor: true }, () =>
+        this.#parts.actors.call(appContract, app, "getServing", {}),
+      ).catch((error: unknown) => {
+        if (!(error instanceof ActorError) || error.code !== "not_found") return;
+        for (const held of sockets) held.end(error);
+      });
+    }
   }
 
   #all(): AgentSocket[] {

@@ -108,7 +108,9 @@ export const AppLogsQuery = z.strictObject({
     .describe(`Maximum number of lines, 1 to ${APP_LOG_LINES_SHOWN_MAX}; default 100`),
   after: wholeIn(0, Number.MAX_SAFE_INTEGER)
     .optional()
-    .describe("Returns lines after the line with this id; without it, the newest lines"),
+    .describe(
+      "Returns lines after the line with this id; without it, the newest lines. If that line was dropped, a line of level `warn` with its id comes first, in addition to `limit`",
+    ),
   wait_seconds: wholeIn(0, APP_LOG_WAIT_S_MAX)
     .optional()
     .describe(`Seconds to wait for a line if there is none, 0 to ${APP_LOG_WAIT_S_MAX}`),

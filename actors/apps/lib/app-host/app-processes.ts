@@ -3,7 +3,7 @@
  */
 import { join } from "node:path";
 import type { ServingApp } from "../../../../schemas/apps/app.ts";
-import { AGENT_TURN_MS_MAX, APP_PROCESS_IDLE_MS } from "../../../../schemas/apps/limits.ts";
+import { APP_PROCESS_IDLE_MS } from "../../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../../schemas/errors.ts";
 import { countWork } from "../../../../schemas/meter.ts";
 import { AppProcess, type AppProcessParts } from "../app-process/app-process.ts";
@@ -15,28 +15,11 @@ import type { AppProcessesParts } from "./app-processes-parts.ts";
 import type { AppUsers } from "./app-user.ts";
 import { valuesOf } from "./app-values.ts";
 import { CrashedTurns } from "./crashed-turns.ts";
+import { readHostRooms } from "./host-rooms.ts";
+import { type GuardedProcess, MemoryGuard } from "./memory-guard.ts";
 import { type IdleProcess, ProcessPlaces } from "./process-places.ts";
+import { drainSlot, isOf, type Running, type Slot } from "./process-slot.ts";
 import { RestartPauses } from "./restart-pauses.ts";
-
-/** A running process with the serving version of an app's code. */
-export interface Running {
-  readonly process: AppProcess;
-  /** Aborts when another version or changed secrets replace this process. */
-  readonly outdated: AbortSignal;
-}
-
-interface Slot {
-  key: string;
-  starting: Promise<Running>;
-  /** Set when the process has started. */
-  running: Running | undefined;
-  outdated: AbortController;
-  idleSince: number | undefined;
-  /** True after the process was ended to make room for another. */
-  hasGivenWay?: true;
-  /** Releases the place of the process. */
-  release(): void;
-}
 
 /** Interval between two searches for idle processes. */
 const SWEEP_MS = 5_000;
@@ -54,6 +37,7 @@ export class AppProcesses {
   readonly #stopped = new AbortController();
   #made = 0;
   readonly #probe: ProcessProbe;
+  readonly #guard: MemoryGuard;
   readonly #agentsMax: number;
 
   constructor(parts: AppProcessesParts) {
@@ -65,6 +49,11 @@ export class AppProcesses {
     this.#restarts = new RestartPauses(clock);
     const start = (key: string, what: ProcessStart) => this.#run(key, what, () => {});
     this.#probe = new ProcessProbe({ clock, logger, start });
+    this.#guard = new MemoryGuard({
+      ...{ clock, logger, stopped: this.#stopped.signal },
+      rooms: parts.rooms ?? (() => readHostRooms(parts.folder.path)),
+      processes: () => [...this.#guarded()],
+    });
     void this.#sweep();
   }
 
@@ -252,7 +241,21 @@ export class AppProcesses {
   }
 
   #takePlace(key: string): () => void {
+    this.#guard.admit(key);
     return this.#places.take(key, () => [...this.#idle()]);
+  }
+
+  *#guarded(): Iterable<GuardedProcess> {
+    for (const slot of this.#all) {
+      const { key, running } = slot;
+      if (!running || running.process.isEnded) continue;
+      const { pid, folder, users } = running.process;
+      const end = (reason: string) => {
+        if (users === 0) slot.hasGivenWay = true;
+        this.#end(slot, reason);
+      };
+      yield { key, pid, folder, isIdle: users === 0, end };
+    }
   }
 
   *#idle(): Iterable<IdleProcess> {
@@ -260,25 +263,48 @@ export class AppProcesses {
       if (slot.hasGivenWay || slot.running?.process.users !== 0) continue;
       const giveWay = () => {
         slot.hasGivenWay = true;
-        this.#endIdle(slot, "others need its place");
+        this.#end(slot, "others need its place");
         slot.release();
       };
       yield { key: slot.key, idleSince: slot.idleSince, giveWay };
     }
   }
 
-  /** Starts the serving version if it has changed. Agents of the former version then move to it. */
+  /**
+   * Starts the serving version if it has changed. Agents of the former version then move to it. Ends the processes of
+   * an app that was deleted.
+   */
   async #refresh(key: string): Promise<void> {
+    const slots = [...this.#all].filter((slot) => slot.key === key);
     const slot = this.#current.get(key);
-    if (!slot) return;
+    if (slots.length === 0) return;
     try {
       const serving = await this.#parts.serving.get(key);
-      if (await isOf(slot, serving)) return;
+      if (serving.id !== undefined) this.#endDeleted(slots, serving.id);
+      if (!slot || (await isOf(slot, serving))) return;
       if (this.#current.get(key) === slot) await this.#start(key, serving);
     } catch (error) {
       const isGone = error instanceof ActorError && error.code === "not_found";
-      if (isGone) this.#retire(slot);
+      if (isGone) this.#endDeleted(slots);
       // If this fails, the next request repeats it.
+    }
+  }
+
+  /**
+   * Ends processes whose app does not exist any more. `id` is that of the app that has their name now. Their turns are
+   * not awaited, because they would go on to fetch and to send after the app was deleted.
+   */
+  #endDeleted(slots: readonly Slot[], id?: string): void {
+    for (const slot of slots) {
+      slot.starting.then(
+        ({ process }) => {
+          const { id: own } = process.serving;
+          if (id !== undefined && (own === undefined || own === id)) return;
+          this.#retire(slot);
+          process.kill("its app was deleted");
+        },
+        () => {}, // A process that did not start runs no code.
+      );
     }
   }
 
@@ -298,21 +324,7 @@ export class AppProcesses {
     if (slot.outdated.signal.aborted) return;
     if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
     slot.outdated.abort();
-    void this.#drain(slot);
-  }
-
-  async #drain({ starting }: Slot): Promise<void> {
-    const { clock } = this.#parts;
-    try {
-      const { process } = await starting;
-      const giveUpAt = clock.monotonic() + AGENT_TURN_MS_MAX + DRAIN_MARGIN_MS;
-      while (process.users > 0 && clock.monotonic() < giveUpAt && !process.isEnded) {
-        await clock.wait(DRAIN_POLL_MS, this.#stopped.signal);
-      }
-      process.kill("another version took its place");
-    } catch {
-      // The process never started.
-    }
+    void drainSlot(slot, this.#parts.clock, this.#stopped.signal);
   }
 
   #ended(slot: Slot, error: Error): void {
@@ -345,8 +357,8 @@ export class AppProcesses {
     if (!this.#current.has(key)) this.#parts.serving.unwatch(key);
   }
 
-  /** Ends a process that nothing uses. The next request of its app starts another. */
-  #endIdle(slot: Slot, reason: string): void {
+  /** Ends a process. The next request of its app starts another. */
+  #end(slot: Slot, reason: string): void {
     if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
     slot.running?.process.kill(reason);
   }
@@ -364,23 +376,9 @@ export class AppProcesses {
         if (isUsed) slot.idleSince = undefined;
         else slot.idleSince ??= now;
         if (slot.idleSince === undefined || now - slot.idleSince < idleMs) continue;
-        this.#endIdle(slot, "nothing uses it");
+        this.#end(slot, "nothing uses it");
       }
       this.#restarts.sweep();
     }
   }
 }
-
-/** Returns whether the slot runs or will run this revision of this app; false if it did not start. */
-async function isOf({ starting }: Slot, { id, revision }: ServingApp): Promise<boolean> {
-  try {
-    const { serving } = (await starting).process;
-    return serving.revision === revision && serving.id === id;
-  } catch {
-    return false;
-  }
-}
-
-/** Time added to AGENT_TURN_MS_MAX before a retired process is killed. Its agents close before that. */
-const DRAIN_MARGIN_MS = 2_000;
-const DRAIN_POLL_MS = 20;

@@ -260,7 +260,7 @@ export class Operations {
 
   async #webhook(
     { id, url, payload, secrets }: OperationOf<"webhook">,
-    { app, address, values }: Asker,
+    { app, address, values, process }: Asker,
   ): Promise<OperationResult> {
     const { actors, blobs } = this.#parts;
     if (!address)
@@ -275,7 +275,11 @@ export class Operations {
       secret: secrets.map((secret) => this.#signing(app, secret, values)),
     };
     const { body, remove } = await this.#payload(blobs, app, id, bytes);
-    const wanted = { id, url, payload: body, payloadBytes: bytes.length, ...signing };
+    const { id: appId } = process.serving;
+    const wanted = {
+      ...{ id, url, payload: body, payloadBytes: bytes.length, ...signing },
+      ...(appId !== undefined && { appId }),
+    };
     try {
       const { isNew } = await actors.call(outgoingWebhook, agentKey(address), "send", wanted);
       if (!isNew) await remove();

@@ -1,5 +1,5 @@
 /** Watches one process: whether it answers pings, and how much memory and processor time it uses. */
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { AGENT_CPU_MS_MAX, APP_RESIDENT_MB_MAX } from "../../../../schemas/apps/limits.ts";
 import type { Clock } from "../../../runtime/lib/clock.ts";
 
@@ -15,6 +15,9 @@ const APP_PING_MS = 2_000;
 const APP_SILENCE_MS_MAX = 30_000;
 /** Interval of the checks of a process's memory and processor time. */
 const APP_WATCH_MS = 500;
+
+/** The largest value of `oom_score_adj`: the kernel ends this process first. */
+const OOM_FIRST = "1000";
 
 interface WatchedProcess {
   pid: number;
@@ -48,6 +51,8 @@ export class ProcessWatch {
   constructor(process: WatchedProcess, clock: Clock) {
     this.#process = process;
     this.#clock = clock;
+    // If the machine has no memory left, the kernel ends an app process and not the host.
+    writeFile(`/proc/${process.pid}/oom_score_adj`, OOM_FIRST).catch(() => {});
     void this.#watch();
   }
 

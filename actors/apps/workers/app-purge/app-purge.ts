@@ -84,9 +84,7 @@ class Purge {
     const { stream, beneath: blobs } = blobSubjects(`app.${key}`);
     const lastBlob = await this.#lastOf(stream);
     await this.#clear(agentInbox, (of) => this.#tell(envelope(agentInbox, of, "clear", {})));
-    await this.#clear(outgoingWebhook, (of) =>
-      this.#tell(envelope(outgoingWebhook, of, "clear", {})),
-    );
+    await this.#clearWebhooks();
     await this.#clearAlarms();
     const logs = agentLogsOf(bus.layout, key);
     await this.#removeAll(logs.stream, logs.beneath(key));
@@ -94,11 +92,18 @@ class Purge {
     await this.#removeUpTo(stream, blobs, lastBlob);
     // Agents that were still open may have stored images since then.
     await this.#removeAll(stream, blobSubjects(`app.${key}.agent`).beneath);
-    // They may also have set alarms.
+    // They may also have sent webhooks and set alarms.
+    await this.#clearWebhooks();
     await this.#clearAlarms();
     const { accountId, app: name } = readAppKey(key);
     await this.#checkDeleting();
     await this.#tell(envelope(appUsage, accountId, "purged", { app: name, id: this.#id }));
+  }
+
+  async #clearWebhooks(): Promise<void> {
+    await this.#clear(outgoingWebhook, (of) =>
+      this.#tell(envelope(outgoingWebhook, of, "clear", {})),
+    );
   }
 
   async #clearAlarms(): Promise<void> {

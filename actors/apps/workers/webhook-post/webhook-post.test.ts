@@ -73,7 +73,19 @@ async function world(
     now: () => time.now,
   });
   let sent = 0;
+  async function deploy(accountId = ACCOUNT) {
+    const key = appKey(accountId, "hooks");
+    const config = AppConfig.parse({
+      ...{ name: "hooks", compatibility_date: "2026-11-20", vars: { VAR: "plain" } },
+    });
+    const staged = { config, bundle: "app.a.b.c", bundleBytes: 1 };
+    const { version } = await actors.call(app, key, "stage", staged);
+    await actors.call(app, key, "activate", { version });
+    return (await actors.call(app, key, "getServing", {})).id;
+  }
+  await deploy();
   return {
+    deploy,
     ...{ actors, got, blobs, secrets, time },
     url: `http://127.0.0.2:${receiver.port}/hook`,
     async send(url: string, fields: object = {}) {
@@ -151,12 +163,6 @@ describe("webhook-post", () => {
   it("post() reads a secret of the app by its name at that time", async () => {
     await using w = await world((response) => response.end());
     const key = appKey(ACCOUNT, "hooks");
-    const config = AppConfig.parse({
-      ...{ name: "hooks", compatibility_date: "2026-11-20", vars: { VAR: "plain" } },
-    });
-    const staged = { config, bundle: "app.a.b.c", bundleBytes: 1 };
-    const { version } = await w.actors.call(app, key, "stage", staged);
-    await w.actors.call(app, key, "activate", { version });
     for (const secret of ["one", "two"]) {
       const sealed = w.secrets.seal(secret, { ...SEALED_FOR, name: "HOOK" });
       await w.actors.call(app, key, "putSecret", { name: "HOOK", sealed });
@@ -174,6 +180,28 @@ describe("webhook-post", () => {
     const { body, headers } = w.got.at(-1) as Got;
     const expected = createHmac("sha256", "plain").update(body).digest("hex");
     expect(headers["x-signature"]).to.equal(`sha256=${expected}`);
+  });
+
+  it("post() sends nothing for an app that was deleted, also if another has its name", async () => {
+    await using w = await world((response) => response.writeHead(500).end());
+    const key = appKey(ACCOUNT, "hooks");
+    const { id: appId } = await w.actors.call(app, key, "getServing", {});
+    const numbers = [await w.send(w.url, { appId }), await w.send(w.url, { appId })];
+    expect(w.got).to.have.length(2);
+    await w.actors.call(app, key, "delete", {});
+    const late = await w.send(w.url, { appId });
+    expect((await w.get(late)).webhook).to.include({ status: "failed", attempts: 1 });
+    await w.actors.send(app, key, "purged", { id: appId });
+    expect(await w.deploy()).to.not.equal(appId);
+    await w.after(OUTGOING_PAUSES_MS[0] ?? 0);
+    for (const number of numbers) {
+      const { webhook } = await w.get(number);
+      expect(webhook).to.include({ status: "failed", attempts: 2 });
+      expect(webhook.lastTry?.error).to.match(/"hooks" that sent this was deleted$/);
+    }
+    expect(w.got).to.have.length(2);
+    await w.send(w.url);
+    expect(w.got).to.have.length(3);
   });
 
   it("post() fails without its secret, and sends nothing", async () => {
@@ -225,6 +253,7 @@ describe("webhook-post", () => {
     };
     // These accounts want more slots than the worker has.
     const digits = [..."0123456789b"];
+    for (const digit of digits) await w.deploy(digit.repeat(32));
     for (let i = 0; i < OUTGOING_PLACES_MAX; i++) {
       for (const digit of digits) {
         const key = `${digit.repeat(32)}.hooks.RepoAgent.agent-${i}`;
@@ -249,6 +278,7 @@ describe("webhook-post", () => {
   it("post() has fewer large payloads in memory than it has small ones in progress", async () => {
     const held: ServerResponse[] = [];
     await using w = await world((response) => void held.push(response));
+    for (const digit of ["b", "c", "d"]) await w.deploy(digit.repeat(32));
     for (let i = 0; i < OUTGOING_PLACES_MAX; i++) {
       for (const digit of ["b", "c", "d"]) {
         const key = `${digit.repeat(32)}.hooks.RepoAgent.agent-${i}`;

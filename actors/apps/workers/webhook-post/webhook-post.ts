@@ -1,7 +1,7 @@
 /** Posts outgoing webhooks, one time per attempt, and reports the outcome. */
 import { createHash } from "node:crypto";
 import type { Readable } from "node:stream";
-import { app } from "../../../../schemas/apps/app.ts";
+import { app, type ServingApp } from "../../../../schemas/apps/app.ts";
 import { type Body, inlineBytes } from "../../../../schemas/apps/app-exchange.ts";
 import { appKey, readAgentKey } from "../../../../schemas/apps/app-names.ts";
 import {
@@ -55,7 +55,11 @@ const PURGE_SLOTS = 2;
 
 type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
-type PostContext = Pick<TaskContext, "call" | "signal"> & { sender: Sender };
+type PostContext = Pick<TaskContext, "signal"> & {
+  sender: Sender;
+  /** The version that serves. Undefined for webhooks of rendering jobs. */
+  serving: ServingApp | undefined;
+};
 
 /** The account and app whose secrets sign a webhook. */
 interface Sender {
@@ -115,6 +119,13 @@ function post(parts: WebhookPostParts) {
     const { key, call, signal } = context;
     const { number, attempt } = task;
     const sender = senderOf(key);
+    const serving = await servingOf(sender, task.appId, call);
+    if (serving instanceof ActorError) {
+      const error = shortened(serving.message);
+      const outcome = { at: parts.clock.now(), durationMs: 0, error };
+      const told = { number, attempt, outcome, isFinal: true } as const;
+      return { send: [envelope(outgoingWebhook, key, "tried", told)] };
+    }
     const breaker = breakerKey(sender.accountId, task.url);
     const probe = createHash("sha256").update(context.id).digest("hex").slice(0, 32);
     const admitted = await call(endpointBreaker, breaker, "admit", { probe });
@@ -123,7 +134,7 @@ function post(parts: WebhookPostParts) {
       countWork("webhook_posts_total", { outcome: "deferred" });
       return { send: [envelope(outgoingWebhook, key, "deferred", { number, attempt, until })] };
     }
-    const tried = await tryOnce(parts, task, { call, signal, sender });
+    const tried = await tryOnce(parts, task, { signal, sender, serving });
     const { outcome, retryAfterMs, isEndpointsFault } = tried;
     countWork("webhook_posts_total", { outcome: wayOf(outcome) });
     timeWork("webhook_post_seconds", {}, outcome.durationMs);
@@ -162,7 +173,7 @@ async function tryOnce(
   const since = () => Math.max(0, Math.round(clock.now() - at));
   try {
     const body = await bytesOf(parts, task.payload, context.signal);
-    const secrets = await secretsOf(parts, [task.secret ?? []].flat(), context);
+    const secrets = secretsOf(parts, [task.secret ?? []].flat(), context);
     const { id, contentType } = task;
     const headers = webhookHeaders({ id, contentType, body, secrets, now: clock.now() });
     const guard = guardFor(context.sender.accountId, parts.guard);
@@ -218,15 +229,34 @@ async function bytesOf(
   return Buffer.concat(await Array.fromAsync(blobs.get(payload.blob, { signal })));
 }
 
+/**
+ * Returns the serving version of the sender's app; undefined for webhooks of rendering jobs. Returns the refusal if the
+ * app was deleted. Its webhooks may have waited since before the deletion, and another app may have its name now.
+ */
+async function servingOf(
+  { accountId, app: name }: Sender,
+  appId: string | undefined,
+  call: TaskContext["call"],
+): Promise<ServingApp | ActorError | undefined> {
+  if (name === NO_APP) return undefined;
+  try {
+    const serving = await call(app, appKey(accountId, name), "getServing", {});
+    const isOther = appId !== undefined && serving.id !== undefined && serving.id !== appId;
+    if (!isOther) return serving;
+    return new ActorError("not_found", `Cannot send: the app "${name}" that sent this was deleted`);
+  } catch (error) {
+    if (error instanceof ActorError && error.code === "not_found") return error;
+    throw error;
+  }
+}
+
 /** Returns the secrets that exist. A deleted secret is no longer used. */
-async function secretsOf(
+function secretsOf(
   { secrets }: WebhookPostParts,
   wanted: readonly SigningSecret[],
-  { sender: { accountId, app: name }, call }: PostContext,
-): Promise<string[]> {
+  { sender: { accountId, app: name }, serving }: PostContext,
+): string[] {
   const sealedFor = { accountId, app: name };
-  const isNamed = wanted.some((secret) => "name" in secret);
-  const serving = isNamed ? await call(app, appKey(accountId, name), "getServing", {}) : undefined;
   const find = (secret: SigningSecret): string | undefined => {
     if ("sealed" in secret) {
       return secrets.open(secret.sealed, { ...sealedFor, name: OUTGOING_SECRET });
