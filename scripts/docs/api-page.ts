@@ -25,8 +25,29 @@ All paths are below \`/v4\`. A request has \`Authorization: Bearer <token>\`, wi
 platform shows every parameter and answer at \`/docs\`, and serves the OpenAPI document at \`/v4/openapi.json\`.
 [Errors](errors.md) lists the refusals.
 
+${GENERATED_CLIENTS}
+
 ${sections.join("\n")}`;
 }
+
+const GENERATED_CLIENTS = `## Generated clients
+
+Generators write clients in many languages from the OpenAPI document. These were tried: they compile, and the calls that were made return
+what the document says, bytes of a PDF included.
+
+| generator | use |
+| --- | --- |
+| openapi-typescript 7.13 with openapi-fetch | Read a PDF with \`parseAs: "blob"\` |
+| openapi-generator 7.25, \`go\`, \`python\` | As it is; 7.14 writes \`go\` and \`python\` too |
+| openapi-generator 7.25, \`typescript-axios\` | Read a PDF with \`responseType: "arraybuffer"\` |
+| openapi-generator 7.25, \`typescript-fetch\` | Generate with \`--global-property skipFormModel=false\`, as it imports the form of file uploads |
+| openapi-python-client 0.29 | Its configuration needs \`content_type_overrides: { application/pdf: application/octet-stream }\`, and the same for images |
+
+\`\`\`sh
+curl -sS http://127.0.0.1:8787/v4/openapi.json -o openapi.json
+npx @openapitools/openapi-generator-cli version-manager set 7.25.0
+npx @openapitools/openapi-generator-cli generate -i openapi.json -g python -o client
+\`\`\``;
 
 /** Returns the declarations of all routes. The handlers get no dependencies, because they are never called. */
 function allRoutes(): Route[] {
