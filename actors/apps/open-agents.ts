@@ -16,7 +16,6 @@ import { appEntryKind } from "./app-entry/app-entry.ts";
 import { AppFetch } from "./lib/app-host/app-fetch.ts";
 import { AppLog } from "./lib/app-host/app-log.ts";
 import { AppProcesses } from "./lib/app-host/app-processes.ts";
-import type { AppProcessesParts } from "./lib/app-host/app-processes-parts.ts";
 import { AppUsers, whyOneUser } from "./lib/app-host/app-user.ts";
 import { endedWithHost, whyNotEnded } from "./lib/app-host/ended-with-host.ts";
 import { FollowedApps } from "./lib/app-host/followed-apps.ts";
@@ -36,7 +35,6 @@ interface OpenAgentsParts {
   /** Limits of the agents of one account. */
   limits: AgentLimits;
   /** See AppProcesses. */
-  rooms?: AppProcessesParts["rooms"];
   processesMax?: number | undefined;
   agentsMax?: number | undefined;
   idleMs?: number | undefined;
@@ -53,7 +51,7 @@ export interface OpenAgents {
 
 export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
   const { bus, clock, logger, guard, secrets, limits, agentIdleMs, ...ofProcesses } = parts;
-  const { rooms, processesMax, agentsMax, idleMs } = ofProcesses;
+  const { processesMax, agentsMax, idleMs } = ofProcesses;
   const folder = await openProcessFolder();
   const program = await programHere(parts);
   const { main } = program({ bundleFolder: folder.path, workFolder: folder.path });
@@ -86,7 +84,6 @@ export async function openAgents(parts: OpenAgentsParts): Promise<OpenAgents> {
       program,
       users,
       folder,
-      rooms,
       processesMax,
       agentsMax,
       idleMs,

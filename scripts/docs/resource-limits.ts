@@ -4,10 +4,6 @@ import {
   appFetchesOfAccountMax,
 } from "../../actors/apps/lib/app-host/app-fetch.ts";
 import {
-  RESERVED_BYTES_MAX,
-  RESERVED_BYTES_MIN,
-} from "../../actors/apps/lib/app-host/memory-guard.ts";
-import {
   AGENT_CALL_WAITS_MS_MAX,
   APP_OPERATIONS_MAX,
 } from "../../actors/apps/lib/app-host/operation-places.ts";
@@ -325,11 +321,6 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
     "one with nothing to do gives way; 503 with Retry-After where all work",
   ],
   [
-    "memory that app processes leave free on their host; room in the file system of their databases",
-    `a tenth, at least ${bytes(RESERVED_BYTES_MIN)} and at most ${bytes(RESERVED_BYTES_MAX)}; ${bytes(RESERVED_BYTES_MIN)}`,
-    "processes of the account that uses most end: unused ones, then the largest; its further processes get 503 with Retry-After",
-  ],
-  [
     "memory of an app's process: its JavaScript heap; all of it",
     `${count(APP_HEAP_MB_MAX)} MiB; ${count(APP_RESIDENT_MB_MAX)} MiB`,
     "the process ends, and the caller hears which bound it was",
@@ -337,7 +328,7 @@ export const APPS_AND_AGENTS: readonly LimitRow[] = [
   [
     "lines that the apps of an account have printed; lines in a second, of one app; of the account",
     `${bytes(APP_LOGS_OF_ACCOUNT_BYTES_MAX / 2)} to ${bytes(APP_LOGS_OF_ACCOUNT_BYTES_MAX)} for each host of its agents; ${count(APP_LOG_LINES_A_SECOND_MAX)}; ${count(APP_LOG_LINES_OF_ACCOUNT_MAX)}`,
-    "the oldest are dropped, whichever host printed them, and a reader whose last line is gone is told; the log says how many were not taken",
+    "the oldest are dropped, whichever host printed them; a reader whose last line was dropped gets a warning; the log shows how many lines exceeded the rate",
   ],
   [
     "what waits for one reader of a socket",

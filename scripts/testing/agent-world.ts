@@ -4,7 +4,6 @@ import { agentAlarmActor } from "../../actors/apps/agent-alarm/agent-alarm.ts";
 import { agentInboxActor } from "../../actors/apps/agent-inbox/agent-inbox.ts";
 import { appActor } from "../../actors/apps/app/app.ts";
 import { appUsageActor } from "../../actors/apps/app-usage/app-usage.ts";
-import type { AppProcessesParts } from "../../actors/apps/lib/app-host/app-processes-parts.ts";
 import { newSecretKey, SecretBox } from "../../actors/apps/lib/app-secrets/secret-box.ts";
 import { type OpenAgents, openAgents } from "../../actors/apps/open-agents.ts";
 import { processArguments } from "../../actors/apps/process/arguments.ts";
@@ -93,7 +92,6 @@ export class AgentWorld implements AsyncDisposable {
       /** The clock of the agents and their processes. */
       clock?: Clock;
       program?: typeof processArguments;
-      rooms?: AppProcessesParts["rooms"];
       processesMax?: number;
       agentsMax?: number;
       idleMs?: number;

@@ -8,7 +8,6 @@ import type { SecretBox } from "../app-secrets/secret-box.ts";
 import type { AppLog } from "./app-log.ts";
 import type { AppUsers } from "./app-user.ts";
 import type { FollowedApps } from "./followed-apps.ts";
-import type { HostRoom } from "./host-rooms.ts";
 import type { Operations } from "./operations.ts";
 import type { ProcessFolder } from "./process-folders.ts";
 
@@ -28,8 +27,6 @@ export interface AppProcessesParts {
    * again if it is missing, and removes it at the end.
    */
   folder: ProcessFolder;
-  /** Reads what memory and room are left; defaults to the host's own. */
-  rooms?: (() => Promise<readonly HostRoom[]>) | undefined;
   /** Defaults to APP_PROCESSES_MAX. */
   processesMax?: number | undefined;
   /** Limit of the agents that are open in one process. Defaults to the number that the limit of open files allows. */

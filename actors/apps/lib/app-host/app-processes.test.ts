@@ -1,5 +1,5 @@
 import { getEventListeners } from "node:events";
-import { rm, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { agent, appEntry } from "../../../../schemas/apps/agent.ts";
@@ -257,6 +257,15 @@ describe("processes of apps", function () {
     await until("all agents fetch", () => asked.length === APP_OPERATIONS_MAX);
     for (const response of asked) response.end();
     for (const { status } of await Promise.all(answers)) expect(status).to.equal(200);
+  });
+
+  it("the kernel ends a process before its host, if it has no memory left", async function () {
+    if (process.platform !== "linux") this.skip();
+    const app = await world.deploy("hooks", AGENT_APP, AGENT_APP_CONFIG);
+    const { pid } = (await host.agents.processes.of(app)).process;
+    await until("the kernel knows", async () => {
+      return (await readFile(`/proc/${pid}/oom_score_adj`, "utf8")) === "1000\n";
+    });
   });
 
   it("an unused process ends after a while, and the next request starts another", async () => {

@@ -15,8 +15,6 @@ import type { AppProcessesParts } from "./app-processes-parts.ts";
 import type { AppUsers } from "./app-user.ts";
 import { valuesOf } from "./app-values.ts";
 import { CrashedTurns } from "./crashed-turns.ts";
-import { readHostRooms } from "./host-rooms.ts";
-import { type GuardedProcess, MemoryGuard } from "./memory-guard.ts";
 import { type IdleProcess, ProcessPlaces } from "./process-places.ts";
 import { drainSlot, isOf, type Running, type Slot } from "./process-slot.ts";
 import { RestartPauses } from "./restart-pauses.ts";
@@ -37,7 +35,6 @@ export class AppProcesses {
   readonly #stopped = new AbortController();
   #made = 0;
   readonly #probe: ProcessProbe;
-  readonly #guard: MemoryGuard;
   readonly #agentsMax: number;
 
   constructor(parts: AppProcessesParts) {
@@ -49,11 +46,6 @@ export class AppProcesses {
     this.#restarts = new RestartPauses(clock);
     const start = (key: string, what: ProcessStart) => this.#run(key, what, () => {});
     this.#probe = new ProcessProbe({ clock, logger, start });
-    this.#guard = new MemoryGuard({
-      ...{ clock, logger, stopped: this.#stopped.signal },
-      rooms: parts.rooms ?? (() => readHostRooms(parts.folder.path)),
-      processes: () => [...this.#guarded()],
-    });
     void this.#sweep();
   }
 
@@ -241,21 +233,7 @@ export class AppProcesses {
   }
 
   #takePlace(key: string): () => void {
-    this.#guard.admit(key);
     return this.#places.take(key, () => [...this.#idle()]);
-  }
-
-  *#guarded(): Iterable<GuardedProcess> {
-    for (const slot of this.#all) {
-      const { key, running } = slot;
-      if (!running || running.process.isEnded) continue;
-      const { pid, folder, users } = running.process;
-      const end = (reason: string) => {
-        if (users === 0) slot.hasGivenWay = true;
-        this.#end(slot, reason);
-      };
-      yield { key, pid, folder, isIdle: users === 0, end };
-    }
   }
 
   *#idle(): Iterable<IdleProcess> {
@@ -263,7 +241,7 @@ export class AppProcesses {
       if (slot.hasGivenWay || slot.running?.process.users !== 0) continue;
       const giveWay = () => {
         slot.hasGivenWay = true;
-        this.#end(slot, "others need its place");
+        this.#endIdle(slot, "others need its place");
         slot.release();
       };
       yield { key: slot.key, idleSince: slot.idleSince, giveWay };
@@ -357,8 +335,8 @@ export class AppProcesses {
     if (!this.#current.has(key)) this.#parts.serving.unwatch(key);
   }
 
-  /** Ends a process. The next request of its app starts another. */
-  #end(slot: Slot, reason: string): void {
+  /** Ends a process that nothing uses. The next request of its app starts another. */
+  #endIdle(slot: Slot, reason: string): void {
     if (this.#current.get(slot.key) === slot) this.#current.delete(slot.key);
     slot.running?.process.kill(reason);
   }
@@ -376,7 +354,7 @@ export class AppProcesses {
         if (isUsed) slot.idleSince = undefined;
         else slot.idleSince ??= now;
         if (slot.idleSince === undefined || now - slot.idleSince < idleMs) continue;
-        this.#end(slot, "nothing uses it");
+        this.#endIdle(slot, "nothing uses it");
       }
       this.#restarts.sweep();
     }

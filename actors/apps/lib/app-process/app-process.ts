@@ -52,7 +52,6 @@ const NICENESS = constants.priority.PRIORITY_BELOW_NORMAL;
 
 export class AppProcess {
   readonly key: string;
-  readonly folder: string;
   readonly serving: ServingApp;
   /** Vars and secrets by name. */
   readonly values: Readonly<Record<string, unknown>>;
@@ -93,7 +92,6 @@ export class AppProcess {
     const { program, user } = parts;
     this.#parts = parts;
     this.key = parts.key;
-    this.folder = parts.folder;
     this.serving = serving;
     this.values = values;
     const { main, options } = program(files);

@@ -16,7 +16,7 @@ const APP_SILENCE_MS_MAX = 30_000;
 /** Interval of the checks of a process's memory and processor time. */
 const APP_WATCH_MS = 500;
 
-/** The largest value of `oom_score_adj`: the kernel ends this process first. */
+/** The largest value of `oom_score_adj`: the kernel ends this process before others. */
 const OOM_FIRST = "1000";
 
 interface WatchedProcess {
