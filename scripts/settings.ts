@@ -175,7 +175,7 @@ export const Settings = z.object({
   }),
   TRUNKLINE_REQUESTS_PER_5_MINUTES: whole(0, REQUESTS_MAX, REQUESTS_PER_WINDOW).meta({
     description:
-      "Requests with tokens of an account, of the code of its apps, of its OAuth clients at the token endpoint, and of each person in the console; 0 is no limit",
+      "Requests with tokens of an account, of the code of its apps, of refreshes by its OAuth clients, and of each person in the console; 0 is no limit",
   }),
   TRUNKLINE_GIT_FILE_BYTES: whole(
     GIT_BYTES_SETTING_MIN,

@@ -190,7 +190,7 @@ function tokenOperation(): Json {
       "200": json("Tokens", tokens),
       ...REFUSED,
       "429": json(
-        "Too many token requests, or unknown clients or tokens from this address",
+        "Too many refreshes, or unknown clients or tokens from this address",
         FAILED,
       ),
     },

@@ -141,7 +141,7 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
     `429 with Retry-After; \`RateLimit\` headers show the remaining number`,
   ],
   [
-    "token requests of all OAuth clients of an account that have a secret; of one person's programs at clients without",
+    "refreshes of all OAuth clients of an account that have a secret; of one person's programs, such as the command line, at clients without",
     `${count(REQUESTS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)}, by the same setting`,
     "429 with Retry-After, as an OAuth error; revocations are not counted",
   ],

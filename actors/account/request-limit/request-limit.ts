@@ -4,7 +4,7 @@ import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { RequestLimitState } from "./request-limit-state.ts";
 
 /**
- * Stored at: account id; `apps-of `, account id; `person `, user id; `revocations-of `, id of a token, grant or session; `token-requests-of `, account id; `token-requests-of person `, user id; for sign-in, sign-up and authorization requests the act and its source, such as `login-from 192.0.2.77`
+ * Stored at: account id; `apps-of `, account id; `person `, user id; `revocations-of `, id of a token, grant or session; `refreshes-of `, account id; `refreshes-of person `, user id; for sign-in, sign-up and authorization requests the act and its source, such as `login-from 192.0.2.77`
  *
  * State: nothing: `{ windowEndsAt, taken }` lives in memory and starts anew where its host dies
  */

@@ -63,7 +63,7 @@ function outcomeOf({ status, body, oidc }: KoaContextWithOIDC): "good" | "unknow
   const { client, entities, route } = oidc;
   const error = (body as { error?: unknown } | undefined)?.error;
   if (status === 401) return "unknown";
-  // The limit of token requests was reached, not a limit of guesses.
+  // The limit of refreshes was reached, not a limit of guesses.
   if (status === 429) return "unclear";
   // A client that authenticated with its secret makes no guess. The id of a public client proves nothing, because
   // everybody knows it.

@@ -12,7 +12,7 @@ export interface ProviderParts {
   publicUrl: string;
   cookies: CookieNames;
   now: () => number;
-  /** Limits the token requests of an account or a person in REQUEST_WINDOW_MS; 0 means no limit. */
+  /** Limits the refreshes of an account or a person in REQUEST_WINDOW_MS; 0 means no limit. */
   requestsPerWindow: number;
   /** Records the responses to introspections. */
   introspections: Pick<KnownIntrospections, "record">;

@@ -8,7 +8,7 @@ export interface StoreParts {
   actors: ActorClient;
   failed: FailedAuthentications;
   now: () => number;
-  /** Limits the token requests of an account or a person in REQUEST_WINDOW_MS; 0 means no limit. */
+  /** Limits the refreshes of an account or a person in REQUEST_WINDOW_MS; 0 means no limit. */
   requestsPerWindow: number;
 }
 

@@ -9,7 +9,7 @@ import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { GRANT_MS } from "../../../schemas/oauth/limits.ts";
 import { type GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
-import { countTokenRequest } from "../library/limit-token-requests.ts";
+import { countRefresh } from "../library/limit-refreshes.ts";
 import { errors, Provider } from "../library/oidc-library.ts";
 import { type FoundToken, recordsOf } from "../library/request-records.ts";
 import { beginAttempt } from "../library/throttle.ts";
@@ -31,9 +31,10 @@ export function tokenStore(
       await beginAttempt(failed);
       const { grantId } = address;
       const found = await findToken(actors, address);
-      // A replay ends the grant, so it is possible once, and no limit may prevent it.
-      if (!found?.token.used || !isOwn(found)) {
-        await countTokenRequest(actors, Provider.ctx, { found, limit });
+      // The replay of a used token ends the grant, so no limit may prevent it.
+      const mayEndGrant = found?.token.used && isOwn(found);
+      if (kind === "refresh" && !mayEndGrant) {
+        await countRefresh(actors, Provider.ctx, { found, limit });
       }
       if (!found) {
         // The token may be unknown because it has ended. Then make its grant notify all gateways again before this

@@ -1,4 +1,4 @@
-/** Limits how many codes and refresh tokens the clients of one account, or the programs of one person, exchange. */
+/** Limits how many refresh tokens the clients of one account, or the programs of one person, exchange. */
 import type { KoaContextWithOIDC } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { requestLimit } from "../../../schemas/account/request-limit.ts";
@@ -8,10 +8,11 @@ import type { FoundToken } from "./request-records.ts";
 import { TooManyRequests } from "./throttle.ts";
 
 /**
- * Counts a request at the token endpoint whose client has authenticated; `found` is its code or refresh token. Refuses
- * it past `limit` requests in REQUEST_WINDOW_MS; 0 means no limit.
+ * Counts a refresh whose client has authenticated; `found` is its refresh token. Refuses it past `limit` refreshes in
+ * REQUEST_WINDOW_MS; 0 means no limit. Codes are not counted: they live for a minute only, and authorization requests
+ * have a limit.
  */
-export async function countTokenRequest(
+export async function countRefresh(
   actors: ActorClient,
   context: KoaContextWithOIDC | undefined,
   { found, limit }: { found: FoundToken | undefined; limit: number },
@@ -20,18 +21,18 @@ export async function countTokenRequest(
   const owner = ownerOf(context, found);
   if (owner === undefined) return;
   const window = { limit, windowMs: REQUEST_WINDOW_MS };
-  const key = `token-requests-of ${owner}`;
+  const key = `refreshes-of ${owner}`;
   const { allowed, resetS } = await actors.call(requestLimit, key, "take", window);
   if (allowed) return;
   context.set("Retry-After", String(resetS));
   throw new TooManyRequests(
-    `${limit} token requests in ${REQUEST_WINDOW_MS / 1_000} seconds are used up`,
+    `Cannot refresh: ${limit} refreshes in ${REQUEST_WINDOW_MS / 1_000} seconds are used up`,
   );
 }
 
 /**
- * Returns who is responsible for the request: the account of a client that has authenticated with its secret. A client
- * without a secret proves nothing, because everybody knows its id, so the person whose token it sends is responsible.
+ * Returns the owner of the window: the account of a client that has authenticated with its secret. A client without a
+ * secret proves nothing, because everybody knows its id, so its requests count for the person whose token it sends.
  * The limit of failed authentications counts its unknown tokens.
  */
 function ownerOf({ oidc }: KoaContextWithOIDC, found: FoundToken | undefined): string | undefined {
