@@ -62,7 +62,7 @@ function bodyOf({ id, body }: Route): unknown {
  * test them.
  */
 const OF_PERSONS = [
-  ...["getUser", "listSessions", "endSession"],
+  ...["getUser", "listSessions", "endSession", "leaveAccount"],
   ...["listAdministrators", "addAdministrator", "removeAdministrator"],
 ];
 const driven = routes.filter(({ id }) => !OF_PERSONS.includes(id));
@@ -72,7 +72,7 @@ describe("every route", function () {
   for (const route of driven) {
     it(`${route.id}() gives every answer that its declaration implies, and no other`, async () => {
       const { failure, through } = failing();
-      const gateway = await testGateway({ through });
+      const gateway = await testGateway({ through, isDiskFull: () => failure.isDiskFull });
       try {
         await provokeAll(gateway, route, failure);
         const implied = new Set(
@@ -127,6 +127,11 @@ async function provokeAll(gateway: TestGateway, route: Route, failure: Failure):
     failure.code = code;
     expect((await ask(gateway, route)).status, code).to.equal(ERRORS[code].status);
   }
+  failure.isDiskFull = true;
+  const isRefused = refusalsOf({ ...route, refusals: [] }).includes("storage_full");
+  // A rendering call stores much only as a job.
+  const { status } = await ask(gateway, route, { isJob: true });
+  expect(status).to.equal(ERRORS[isRefused ? "storage_full" : "internal_error"].status);
 }
 
 /** Creates a rendering job that has ended. For the route that cancels a job, the job is still running. */
@@ -147,12 +152,13 @@ async function newJob(
 }
 
 interface Failure {
+  isDiskFull: boolean;
   code?: ErrorCode;
 }
 
 /** Returns a client of the actors. While `failure.code` is set, every call is refused with this code. */
 function failing() {
-  const failure: Failure = {};
+  const failure: Failure = { isDiskFull: false };
   const through = (actors: ActorClient): ActorClient => ({
     ...actors,
     call(...parameters) {
@@ -172,12 +178,14 @@ async function ask(
     query = "",
     type = "application/json",
     body = JSON.stringify(bodyOf(route)),
+    isJob = false,
   }: {
     token?: string | null;
     accountId?: string;
     query?: string;
     type?: string;
     body?: string;
+    isJob?: boolean;
   } = {},
 ) {
   let path = route.path.replace("{account_id}", accountId);
@@ -190,7 +198,11 @@ async function ask(
   return gateway.ask(`/v4${path}${query}`, {
     method: route.method.toUpperCase(),
     token,
-    ...(route.body ? { body, headers: { "Content-Type": type } } : {}),
+    headers: {
+      ...(route.body && { "Content-Type": type }),
+      ...(isJob && { Prefer: "respond-async" }),
+    },
+    ...(route.body && { body }),
   });
 }
 
