@@ -40,7 +40,7 @@ const startOf = (link: Link) => `const dark = matchMedia("(prefers-color-scheme:
 const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", follow);
 follow();
-SwaggerUIBundle({ url: ${JSON.stringify(link(DOCUMENT_PATH))}, dom_id: "#api", deepLinking: true });
+SwaggerUIBundle({ url: ${JSON.stringify(link(DOCUMENT_PATH))}, dom_id: "#api", deepLinking: true, defaultModelsExpandDepth: 0 });
 `;
 
 interface ServedDocument {

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { ArtifactsWorld } from "../../../gateway/testing/artifacts-world.ts";
+import { withoutReferences } from "../../../gateway/testing/declared-answers.ts";
 import { ArtifactsError } from "../package/api-error.ts";
 import type { Artifacts } from "../package/artifacts.ts";
 import { artifactsBinding } from "./artifacts-binding.ts";
@@ -14,8 +15,10 @@ interface Operation {
 
 /** The documented parameters of each operation of the repositories API, by operation name. */
 function documented({ document }: ArtifactsWorld) {
-  const paths = document.paths as Record<string, Record<string, Operation>>;
-  const own = Object.entries(paths).filter(([path]) => path.includes("/artifacts/"));
+  const { paths, components } = document;
+  const schemas = components as Parameters<typeof withoutReferences>[1];
+  const read = withoutReferences(paths, schemas) as Record<string, Record<string, Operation>>;
+  const own = Object.entries(read).filter(([path]) => path.includes("/artifacts/"));
   return new Map(
     own.flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, { operationId, parameters, requestBody }]) => {
