@@ -253,10 +253,9 @@ export class AgentSockets implements SocketRoute {
     await callFew([...apps], async ([app, sockets]) => {
       if (app === undefined) return;
       const { accountId } = readAppKey(app);
-      const reply = await callsOf(
-        { accountId, isVisitor: true },
-        () => this.#parts.actors.call(appContract, app, "getId", {}),
-        // The next check repeats the call. A host of an earlier version does not know the message.
+      // If the call fails, the next check repeats it. A host of an earlier version does not know the message.
+      const reply = await callsOf({ accountId, isVisitor: true }, () =>
+        this.#parts.actors.call(appContract, app, "getId", {}),
       ).catch(() => undefined);
       if (reply) for (const held of sockets) held.checkApp(reply.id);
     });
