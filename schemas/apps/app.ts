@@ -65,6 +65,11 @@ export const app = defineContract({
     get: { input: Nothing, reply: Overview },
     /** Returns the serving version. Refuses with `not_found` if no version serves. */
     getServing: { input: Nothing, reply: ServingApp },
+    /**
+     * Returns the id of the app; no id if there is no such app, also while it is being deleted. Hosts of earlier
+     * versions reply with an error, because they do not know this message.
+     */
+    getId: { input: Nothing, reply: z.object({ id: Id.optional() }) },
     /** Returns a version for its check. It may not serve yet. */
     getVersion: { input: z.object({ version: z.int().min(1) }), reply: ServingApp },
     /** Adds a version that must be checked. Its bundle is already stored. */

@@ -1,7 +1,7 @@
 /**
  * Messages of the actor that counts the browser time of an account and enforces the limit of a day. The key is the
- * account's id. Browser workers call this kind, so it must have no other messages: the rights of a worker on the bus
- * cover all messages of a kind.
+ * account's id. Browser workers call this kind, so no message may change other things: the rights of a worker on the
+ * bus cover all messages of a kind.
  */
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
@@ -37,6 +37,8 @@ export const browserTime = defineContract({
         isPart: z.literal(true).optional(),
       }),
     },
+    /** A reminder that removes the memory of tasks whose reports are not repeated any more. */
+    dropCounted: { input: z.object({}) },
     getUsage: {
       input: z.object({}),
       reply: z.object({ today: UsageDay, resetsAt: EpochMs, days: z.array(UsageDay) }),

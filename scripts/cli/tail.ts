@@ -13,7 +13,7 @@ export const tail: Command = {
   name: "tail",
   usage: "[--app <name>] [--lines <count>] [--json]",
   summary: "print the app's log as it grows, until Ctrl-C",
-  help: `Continues after a lost connection without missing a line.
+  help: `Continues after a lost connection. A warning in the log shows where lines were dropped.
 
 ${APP_HELP}
   --lines, -n <count>   number of earlier lines to print first; ${LINES_DEFAULT} by default

@@ -44,12 +44,19 @@ const CALL_MS = 60_000;
 type PartialAppConfig = Partial<Parameters<typeof AppConfig.parse>[0] & object>;
 
 export interface AgentWorldOptions {
+  /** Added to the kinds of apps. A definition takes the place of the one of the same kind. */
   definitions?: readonly AnyActorDefinition[];
 }
 
 export async function startAgentWorld(options: AgentWorldOptions = {}): Promise<AgentWorld> {
   const given = options.definitions ?? [];
-  const definitions = [appActor, agentAlarmActor, agentInboxActor, appUsageActor, ...given];
+  const kinds = new Map(
+    [appActor, agentAlarmActor, agentInboxActor, appUsageActor, ...given].map((definition) => [
+      definition.contract.kind,
+      definition,
+    ]),
+  );
+  const definitions = [...kinds.values()];
   return new AgentWorld(await startWorld({ definitions, tasks: [appPurge] }));
 }
 

@@ -148,12 +148,14 @@ describe("app", () => {
     app.deploy();
     const { id = "" } = app.state;
     expect(app.run("getDeleting", {})).to.deep.equal({});
+    expect(app.run("getId", {})).to.deep.equal({ id });
     app.now = 1_000;
     app.run("delete", {});
     expect(app.sent).to.deep.equal(["app-purge purge"]);
     expect(app.inputs).to.deep.equal([{ app: KEY, id }]);
     expect(app.remind).to.deep.equal({ purgeAgain: 1_000 + APP_PURGE_LOST_MS });
     expect(app.run("getDeleting", {})).to.deep.equal({ id });
+    expect(app.run("getId", {})).to.deep.equal({});
     expect(refusal(() => app.run("get", {})).code).to.equal("not_found");
     expect(refusal(() => app.stage()).code).to.equal("conflict");
     app.run("purgeAgain", {});

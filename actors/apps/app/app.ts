@@ -50,6 +50,11 @@ export const appActor = defineActor(contract, {
       return { state, reply: serving(state, rows, state.serving, key) };
     },
 
+    getId: (state) => ({
+      state,
+      reply: state.status === "there" && state.id !== undefined ? { id: state.id } : {},
+    }),
+
     getVersion(state, { version }, { key, rows }) {
       checkThere(state, key);
       return { state, reply: serving(state, rows, version, key) };

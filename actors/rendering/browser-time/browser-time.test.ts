@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { refusal } from "../../../scripts/testing/refusal.ts";
-import { runHandler } from "../../../scripts/testing/run-handler.ts";
+import { type Handled, runHandler } from "../../../scripts/testing/run-handler.ts";
 import { BrowserTimeState, browserTimeActor } from "./browser-time.ts";
 import {
   COUNTED_MS,
@@ -79,6 +79,36 @@ describe("browser time", () => {
     expect(account.used("a")).to.equal(true);
   });
 
+  it("dropCounted() removes the tasks of an account that reports no more, half an hour after the last", () => {
+    const account = new Account();
+    for (let i = 0; i < 3 * COUNTED_OF_ROW_MAX; i++) account.used(`a${i}`);
+    expect(account.dropAt).to.equal(NOON + COUNTED_MS);
+    account.used("b", NOON + 1_000);
+    account.drop(NOON + COUNTED_MS);
+    expect([...account.rows.keys()]).to.deep.equal(["counted/4"]);
+    expect(account.used("b", NOON + COUNTED_MS)).to.equal(false);
+    account.used("c", NOON + 2_000);
+    account.drop();
+    expect(account.rows.size).to.equal(1);
+    account.drop();
+    expect([account.rows.size, account.dropAt]).to.deep.equal([0, undefined]);
+    account.drop(NOON + 2 * COUNTED_MS);
+    expect(account.dropAt).to.equal(undefined);
+  });
+
+  it("dropCounted() removes as many rows as there may be", () => {
+    const account = new Account();
+    account.used("a");
+    for (let i = 2; i <= COUNTED_ROWS_MAX; i++) {
+      account.rows.set(`counted/${i}`, { lastAt: NOON, ids: " 123456789" });
+    }
+    for (let times = 0; account.dropAt !== undefined; times++) {
+      expect(times).to.be.below(COUNTED_ROWS_MAX);
+      account.drop();
+    }
+    expect(account.rows.size).to.equal(0);
+  });
+
   it("used() recognizes the tasks that an earlier version counted", () => {
     const account = new Account({ usage: [], countedTasks: ["old", "older"] });
     expect(account.used("older")).to.equal(false);
@@ -126,6 +156,8 @@ describe("browser time", () => {
 class Account {
   state: DeepReadonly<BrowserTimeState>;
   readonly rows = new Map<string, DeepReadonly<CountedRow>>();
+  /** When the reminder to remove rows is due. */
+  dropAt: number | undefined;
 
   constructor(state: DeepReadonly<BrowserTimeState> = initial) {
     this.state = state;
@@ -135,12 +167,24 @@ class Account {
   used(taskId: string, now = NOON): boolean {
     const { rows, state } = this;
     const next = runHandler(browserTimeActor, "used", state, { ms: 1, taskId }, { now, rows });
-    this.state = next.state;
-    for (const [name, row] of Object.entries(next.rows)) {
-      if (row === null) rows.delete(name);
-      else rows.set(name, row as CountedRow);
-    }
+    this.#take(next);
     return next.changed;
+  }
+
+  /** Delivers the reminder to remove rows; by default when it is due. */
+  drop(now = this.dropAt ?? 0): void {
+    const { rows, state } = this;
+    this.dropAt = undefined;
+    this.#take(runHandler(browserTimeActor, "dropCounted", state, {}, { now, rows }));
+  }
+
+  #take({ state, rows, remind }: Handled<BrowserTimeState, unknown>): void {
+    this.state = state;
+    for (const [name, row] of Object.entries(rows)) {
+      if (row === null) this.rows.delete(name);
+      else this.rows.set(name, row as CountedRow);
+    }
+    this.dropAt = remind.dropCounted ?? this.dropAt;
   }
 }
 

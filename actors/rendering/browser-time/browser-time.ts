@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ActorError } from "../../../schemas/errors.ts";
 import { browserTime, UsageDay } from "../../../schemas/rendering/browser-time.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
-import { CountedRow, isCounted, withCounted } from "./counted-tasks.ts";
+import { COUNTED_MS, CountedRow, isCounted, withCounted, withoutOld } from "./counted-tasks.ts";
 import { addUsage, dateOf, nextDayAt, usageOf } from "./usage.ts";
 
 export const BrowserTimeState = z.object({
@@ -46,7 +46,21 @@ export const browserTimeActor = defineActor(browserTime, {
       if (state.countedTasks.includes(taskId) || isCounted(rows, taskId)) return { state };
       const usage = addUsage(state.usage, dateOf(now), { ms, tasks: isPart ? 0 : 1 });
       const next = { usage, countedTasks: state.countedTasks.slice(1) };
-      return { state: next, rows: withCounted(rows, taskId, now) };
+      const counted = withCounted(rows, taskId, now);
+      const isNewRow = Object.keys(counted).some((row) => !rows.has(row));
+      return {
+        ...{ state: next, rows: counted },
+        // Rows also leave if the account reports no more. One reminder for each row costs little.
+        ...(isNewRow && { remind: { dropCounted: now + COUNTED_MS } }),
+      };
+    },
+
+    dropCounted(state, _input, { now, rows }) {
+      const { rows: removed, oldAt } = withoutOld(rows, now);
+      return {
+        ...{ state, rows: removed },
+        ...(oldAt !== undefined && { remind: { dropCounted: oldAt } }),
+      };
     },
 
     getUsage(state, _input, { now }) {

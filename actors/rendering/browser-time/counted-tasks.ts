@@ -53,5 +53,16 @@ export function withCounted(rows: Rows, taskId: string, now: number) {
   };
 }
 
+/** Returns the removal of old rows, and the time at which the rows that stay are old; no time if none stays. */
+export function withoutOld(rows: Rows, now: number) {
+  const old = [...rows].filter(([, { lastAt }]) => lastAt <= now - COUNTED_MS);
+  const removed = new Set(old.slice(0, REMOVED_AT_ONCE).map(([row]) => row));
+  const stay = [...rows].filter(([row]) => !removed.has(row)).map(([, { lastAt }]) => lastAt);
+  return {
+    rows: Object.fromEntries([...removed].map((row) => [row, null])),
+    ...(stay.length > 0 && { oldAt: Math.max(...stay) + COUNTED_MS }),
+  };
+}
+
 /** A transition may change a limited number of rows. */
 const REMOVED_AT_ONCE = 100;

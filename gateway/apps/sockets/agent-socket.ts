@@ -85,6 +85,10 @@ export class AgentSocket {
   #isClosed = false;
   #isAlive = true;
   #hasFailed = false;
+  /** True when the agent or its app no longer exists. */
+  #isGone = false;
+  /** Id of the socket's app, as soon as it is known. */
+  #appId: string | undefined;
   /** Ends the calls of the running batches; undefined while none runs. */
   #calls: AbortController | undefined;
   /** The running batches by the number of their first frame, in order. */
@@ -118,7 +122,8 @@ export class AgentSocket {
     this.#isClosed = true;
     this.reader.drop();
     await this.#connecting;
-    if (!this.#isConnected) return;
+    // A deleted app may have thousands of sockets. A message for each would try to open its agents again.
+    if (!this.#isConnected || this.#isGone) return;
     await this.#read();
     const { connection } = this.#parts;
     await atMost(AGENT_TURN_MS_MAX, Promise.all(this.#underWay.values()));
@@ -152,6 +157,14 @@ export class AgentSocket {
     } catch (error) {
       if (error instanceof ActorError && error.code === "conflict") this.end(error);
     }
+  }
+
+  /** Closes the socket if its app was deleted. `id`: the app that now uses the name; absent if none does. */
+  checkApp(id: string | undefined): void {
+    if (this.#isClosed) return;
+    this.#appId ??= id;
+    if (id !== undefined && id === this.#appId) return;
+    this.#fail(new ActorError("not_found", "Cannot continue: the app was deleted"));
   }
 
   terminate(): void {
@@ -285,8 +298,9 @@ export class AgentSocket {
 
   /** Closes the socket with the code that tells its client whether to connect again. */
   end(error: unknown): void {
-    const { code, reason } = closeOf(error);
-    this.reader.close(code, reason);
+    const close = closeOf(error);
+    if (close === GONE) this.#isGone = true;
+    this.reader.close(close.code, close.reason);
   }
 }
 

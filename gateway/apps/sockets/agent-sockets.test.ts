@@ -58,6 +58,8 @@ async function world({
   const clients: (string | undefined)[] = [];
   const gave = { up: new Set<number>() };
   const at: Record<string, () => Promise<void>> = {};
+  /** The app that has the name now, and the checks whether it is still the same. */
+  const app: { id: string | undefined; checks: number } = { id: "1".repeat(32), checks: 0 };
   const entry = {
     ...{ contract: appEntry, state: z.object({}), initial: {}, durable: true },
     handlers: {
@@ -86,7 +88,11 @@ async function world({
   const actors = memoryActors({ actors: [entry, room] });
   /** Calls of the agent wait, as if the agent were busy or moving to another host. */
   const call = async (...[contract, key, message, ...rest]: Parameters<ActorClient["call"]>) => {
-    if (message === "getServing") return await at.getServing?.();
+    if (message === "getId") {
+      app.checks += 1;
+      await at.getId?.();
+      return { id: app.id };
+    }
     asked.push(message);
     owners.add(JSON.stringify(currentCallOwner()));
     await at[message]?.();
@@ -118,7 +124,7 @@ async function world({
   const urlOf = (account: string) =>
     `ws://${server.address}:${server.port}/apps/${account}/hooks/agents/room/one`;
   return {
-    ...{ told, gave, at, asked, owners, begun, clients, urlOf },
+    ...{ told, gave, at, app, asked, owners, begun, clients, urlOf },
     /** Resolves when this gateway knows that its sockets are closed. */
     ended: () => router.close(),
     close: () => sockets.close(),
@@ -159,14 +165,46 @@ describe("AgentSockets", function () {
     expect(dead.pings()).to.be.at.most(2);
   });
 
-  it("are closed after their app was deleted, also if their clients only listen", async () => {
+  it("are closed after their app was deleted, also if their clients only listen, without a message to their agents", async () => {
     await using w = await world();
-    const { ended } = await w.open();
-    w.at.getServing = async () => {
-      throw new ActorError("not_found", "Cannot find app: there is no such app");
+    const COUNT = 40;
+    const clients: Awaited<ReturnType<typeof w.open>>[] = [];
+    for (let i = 0; i < COUNT; i++) clients.push(await w.open());
+    await until("the agent knows all", () => w.told.length === COUNT);
+    w.app.id = undefined;
+    await until("all are closed", () => clients.every(({ ended }) => ended() !== 0));
+    expect(new Set(clients.map(({ ended }) => ended()))).to.deep.equal(new Set([4404]));
+    await w.ended();
+    await w.close();
+    expect(w.asked.filter((message) => message === "disconnect")).to.deep.equal([]);
+  });
+
+  it("are closed after another app took the name of theirs, which keeps its own sockets", async () => {
+    await using w = await world();
+    const checked = async () => {
+      const { checks } = w.app;
+      await until("the app is checked twice", () => w.app.checks >= checks + 2);
     };
-    await until("it is closed", () => ended() !== 0);
-    expect(ended()).to.equal(4404);
+    const first = await w.open();
+    await checked();
+    expect(first.ended()).to.equal(0);
+    w.app.id = "2".repeat(32);
+    const second = await w.open();
+    await until("it is closed", () => first.ended() !== 0);
+    expect(first.ended()).to.equal(4404);
+    await checked();
+    expect(second.ended()).to.equal(0);
+  });
+
+  it("stay open while the host of their app is of an earlier version", async () => {
+    await using w = await world();
+    w.app.id = undefined;
+    w.at.getId = async () => {
+      throw new ActorError("invalid_request", 'Cannot handle "getId"');
+    };
+    const { ended } = await w.open();
+    await until("the app is checked three times", () => w.app.checks >= 3);
+    expect(ended()).to.equal(0);
   });
 
   it("count all their calls for the visitors of the account", async () => {

@@ -27,6 +27,7 @@ import {
 import { APP_REQUEST_MS_MAX, SOCKETS_UNREAD_BYTES_MAX } from "../../../schemas/apps/limits.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { parseJson } from "../../../schemas/parse-json.ts";
+import { callFew } from "../../http/call-few.ts";
 import type { AppTarget } from "../../http/locals.ts";
 import type { Admission, PendingUpgrade, SocketRoute } from "../../http/socket-router.ts";
 import { UnreadBytes } from "../../http/unread-bytes.ts";
@@ -242,23 +243,22 @@ export class AgentSockets implements SocketRoute {
 
   /**
    * Closes the sockets of apps that were deleted. Their agents do not run any more, so a client that only listens would
-   * wait for ever. Looks for one app after the other. Never rejects.
+   * wait for ever. Never rejects.
    */
   async #endOfDeletedApps(): Promise<void> {
     const apps = Map.groupBy(this.#all(), ({ key }) => {
       const address = readAgentKey(key);
       return address && appKey(address.accountId, address.app);
     });
-    for (const [app, sockets] of apps) {
-      if (app === undefined) continue;
+    await callFew([...apps], async ([app, sockets]) => {
+      if (app === undefined) return;
       const { accountId } = readAppKey(app);
-      await callsOf({ accountId, isVisitor: true }, () =>
-        this.#parts.actors.call(appContract, app, "getServing", {}),
-      ).catch((error: unknown) => {
-        if (!(error instanceof ActorError) || error.code !== "not_found") return;
-        for (const held of sockets) held.end(error);
-      });
-    }
+      // If the call fails, the next check repeats it. A host of an earlier version does not know the message.
+      const reply = await callsOf({ accountId, isVisitor: true }, () =>
+        this.#parts.actors.call(appContract, app, "getId", {}),
+      ).catch(() => undefined);
+      if (reply) for (const held of sockets) held.checkApp(reply.id);
+    });
   }
 
   #all(): AgentSocket[] {

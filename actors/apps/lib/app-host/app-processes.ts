@@ -135,10 +135,16 @@ export class AppProcesses {
     await this.#parts.folder.remove();
   }
 
+  /** Returns the serving version. Ends the processes of an app that was deleted, also if another has its name. */
   async #servingOf(key: string): Promise<ServingApp> {
+    const slots = this.#slotsOf(key);
     try {
-      return await this.#parts.serving.get(key);
+      const serving = await this.#parts.serving.get(key);
+      if (serving.id !== undefined) this.#endDeleted(key, slots, serving.id);
+      return serving;
     } catch (error) {
+      const isGone = error instanceof ActorError && error.code === "not_found";
+      if (isGone) this.#endDeleted(key, slots);
       // Clients may request apps that do not exist, so nothing is kept for such an app.
       this.#release(key);
       throw error;
@@ -149,14 +155,15 @@ export class AppProcesses {
     const release = this.#takePlace(key);
     const before = this.#current.get(key);
     const outdated = new AbortController();
-    const starting = this.#startLater(key, serving).then((process) => {
+    const isDeleted = () => slot.isDeleted === true;
+    const starting = this.#startLater(key, serving, isDeleted).then((process) => {
       const running = { process, outdated: outdated.signal };
       slot.running = running;
       void process.ended.then((error) => this.#ended(slot, error));
       return running;
     });
     const slot: Slot = {
-      ...{ key, starting, outdated, release },
+      ...{ key, appId: serving.id, starting, outdated, release },
       ...{ running: undefined, idleSince: undefined },
     };
     this.#all.add(slot);
@@ -174,18 +181,23 @@ export class AppProcesses {
     return starting;
   }
 
-  async #startLater(key: string, serving: ServingApp): Promise<AppProcess> {
+  async #startLater(
+    key: string,
+    serving: ServingApp,
+    isDeleted: () => boolean,
+  ): Promise<AppProcess> {
     const { clock } = this.#parts;
     const pauseMs = this.#restarts.leftMs(key, serving.revision);
     if (pauseMs > 0) await clock.wait(pauseMs, this.#stopped.signal);
     if (this.#stopped.signal.aborted) throw new ActorError("unavailable", "Cannot start the app");
-    return this.#launch(key, serving);
+    return this.#launch(key, serving, isDeleted);
   }
 
-  async #launch(key: string, serving: ServingApp): Promise<AppProcess> {
+  async #launch(key: string, serving: ServingApp, isDeleted = () => false): Promise<AppProcess> {
     const { blobs, log } = this.#parts;
     const values = valuesOf(this.#parts, key, serving);
     const bundle = Buffer.concat(await Array.fromAsync(blobs.get(serving.bundle)));
+    if (isDeleted()) throw new ActorError("unavailable", "Cannot start the app: it was deleted");
     return this.#run(key, { serving, bundle, values }, (line) =>
       log.print(key, { version: serving.version, ...line }),
     );
@@ -253,34 +265,38 @@ export class AppProcesses {
    * an app that was deleted.
    */
   async #refresh(key: string): Promise<void> {
-    const slots = [...this.#all].filter((slot) => slot.key === key);
     const slot = this.#current.get(key);
-    if (slots.length === 0) return;
+    if (this.#slotsOf(key).length === 0) return;
     try {
-      const serving = await this.#parts.serving.get(key);
-      if (serving.id !== undefined) this.#endDeleted(slots, serving.id);
+      const serving = await this.#servingOf(key);
       if (!slot || (await isOf(slot, serving))) return;
       if (this.#current.get(key) === slot) await this.#start(key, serving);
-    } catch (error) {
-      const isGone = error instanceof ActorError && error.code === "not_found";
-      if (isGone) this.#endDeleted(slots);
-      // If this fails, the next request repeats it.
+    } catch {
+      // The next request of the app repeats this.
     }
   }
 
+  #slotsOf(key: string): Slot[] {
+    return [...this.#all].filter((slot) => slot.key === key);
+  }
+
   /**
-   * Ends processes whose app does not exist any more. `id` is that of the app that has their name now. Their turns are
-   * not awaited, because they would go on to fetch and to send after the app was deleted.
+   * Ends the processes of deleted apps. Does not await their turns, which could fetch and send after the deletion.
+   * `before`: the slots at the time of the request for the serving version. `id`: the app that now uses the name;
+   * absent if none does.
    */
-  #endDeleted(slots: readonly Slot[], id?: string): void {
-    for (const slot of slots) {
+  #endDeleted(key: string, before: readonly Slot[], id?: string): void {
+    const deleted = before.filter(
+      ({ appId }) => id === undefined || (appId !== undefined && appId !== id),
+    );
+    // An earlier reply may have started another process of the same app since the request.
+    const ids = new Set(deleted.flatMap(({ appId }) => appId ?? []));
+    const started = this.#slotsOf(key).filter(({ appId }) => appId !== undefined && ids.has(appId));
+    for (const slot of new Set([...deleted, ...started])) {
+      slot.isDeleted = true;
+      this.#retire(slot);
       slot.starting.then(
-        ({ process }) => {
-          const { id: own } = process.serving;
-          if (id !== undefined && (own === undefined || own === id)) return;
-          this.#retire(slot);
-          process.kill("its app was deleted");
-        },
+        ({ process }) => process.kill("its app was deleted"),
         () => {}, // A process that did not start runs no code.
       );
     }

@@ -13,6 +13,8 @@ export interface Running {
 
 export interface Slot {
   key: string;
+  /** Id of the app. Hosts of earlier versions reply without it. */
+  appId: string | undefined;
   starting: Promise<Running>;
   /** Set when the process has started. */
   running: Running | undefined;
@@ -20,6 +22,8 @@ export interface Slot {
   idleSince: number | undefined;
   /** True after the process was ended to make room for another. */
   hasGivenWay?: true;
+  /** True when this host has noticed that the app was deleted. */
+  isDeleted?: true;
   /** Releases the place of the process. */
   release(): void;
 }

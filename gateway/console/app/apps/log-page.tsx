@@ -10,6 +10,7 @@ import { Link } from "../parts/link.tsx";
 import { Empty, ErrorNote, Scroll, Skeleton } from "../parts/note.tsx";
 import { Card, Page } from "../parts/page.tsx";
 import { agentPlace, appFrame, appPath } from "./agent-place.ts";
+import { lineKey } from "./line-key.ts";
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
 const LEVEL_OPTIONS = [
@@ -79,7 +80,7 @@ function LogLines({ app, lines }: { app: string; lines: readonly WireAppLogLine[
     <Scroll label="Log, the newest line first" class="log-box">
       <ol class="log">
         {lines.toReversed().map((line) => (
-          <li key={line.id} class={line.level}>
+          <li key={lineKey(line)} class={line.level}>
             <time dateTime={line.time} title={line.time}>
               {timeOfDay(line.time)}
             </time>
