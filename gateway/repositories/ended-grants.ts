@@ -1,7 +1,4 @@
-/**
- * Revokes tokens of a repository whose OAuth grant has ended. Git refuses them anyway; revoked, they take no place in the
- * limit of the repository's tokens.
- */
+/** Finds tokens of a repository whose OAuth grant has ended. Git refuses these tokens, although they are not revoked. */
 import type { z } from "zod";
 import type { ActorClient } from "../../actors/runtime/calls/actor-client.ts";
 import type { Input } from "../../schemas/contract.ts";
@@ -13,11 +10,16 @@ import { callFew } from "../http/call-few.ts";
 
 /** The actor lists this many tokens at a time. */
 const PAGE_TOKENS = 100;
+/** Time limit for the calls of all grants in one request. */
+const GRANTS_MS_MAX = 10_000;
 
 type Messages = (typeof repo)["messages"];
-type Listed = z.output<Messages["listTokens"]["reply"]>["tokens"][number];
+type Listed = z.output<Messages["listTokens"]["reply"]>;
 
-/** Mints a token. At the limit, it revokes tokens whose grants have ended, and tries once more. */
+/**
+ * Mints a token. At the limit, it revokes tokens whose grants have ended, and tries once more. Revoked tokens do not
+ * count against the repository's limit.
+ */
 export async function mintWithRoom(
   actors: ActorClient,
   id: string,
@@ -28,55 +30,69 @@ export async function mintWithRoom(
     return await mint();
   } catch (error) {
     const isFull = error instanceof ActorError && error.code === "limit_reached";
-    if (!isFull || !(await revokeAllEnded(actors, id))) throw error;
+    if (!isFull || !(await revokeSomeEnded(actors, id))) throw error;
     return await mint();
   }
 }
 
-/** Lists tokens, after revoking those on the page whose grants have ended. */
+/**
+ * Lists tokens. Those whose grants have ended have the state `revoked`, also in a list of active tokens: the repository
+ * counts them there until it revokes them.
+ */
 export async function listWithEnded(
   actors: ActorClient,
   id: string,
   query: Input<Messages["listTokens"]>,
   signal: AbortSignal,
-) {
-  const list = () => actors.call(repo, id, "listTokens", query, { signal });
-  const listed = await list();
-  return (await revokeEnded(actors, id, listed.tokens)) ? list() : listed;
+): Promise<Listed> {
+  const { tokens, total } = await actors.call(repo, id, "listTokens", query, { signal });
+  const ended = new Set(await endedOf(actors, tokens, AbortSignal.timeout(GRANTS_MS_MAX)));
+  const shown = tokens.map((token) =>
+    ended.has(token) ? { ...token, state: "revoked" as const } : token,
+  );
+  return { tokens: shown, total };
 }
 
-async function revokeAllEnded(actors: ActorClient, id: string): Promise<boolean> {
-  const found: Listed[] = [];
+/** Revokes the ended tokens of the first page that has any. Resolves to whether there is such a page. */
+async function revokeSomeEnded(actors: ActorClient, id: string): Promise<boolean> {
+  const signal = AbortSignal.timeout(GRANTS_MS_MAX);
   for (let offset = 0; offset < REPO_TOKENS_MAX; offset += PAGE_TOKENS) {
     const page = { state: "active", offset, limit: PAGE_TOKENS } as const;
     const { tokens } = await actors.call(repo, id, "listTokens", page);
-    found.push(...tokens);
+    const ended = await endedOf(actors, tokens, signal);
+    await callFew(ended, (token) => actors.call(repo, id, "revokeToken", { id: token.id }));
+    if (ended.length > 0) return true;
     if (tokens.length < PAGE_TOKENS) break;
   }
-  return revokeEnded(actors, id, found);
+  return false;
 }
 
-/** Resolves to whether a token was revoked. */
-async function revokeEnded(
+/** Resolves to the active tokens among these whose grants have ended. */
+async function endedOf(
   actors: ActorClient,
-  id: string,
-  tokens: readonly Listed[],
-): Promise<boolean> {
+  tokens: Listed["tokens"],
+  signal: AbortSignal,
+): Promise<Listed["tokens"]> {
   const active = tokens.filter(({ state }) => state === "active");
   const grantIds = [...new Set(active.flatMap(({ grantId }) => grantId ?? []))];
-  const ended = new Set((await callFew(grantIds, (one) => endedGrant(actors, one))).flat());
-  const over = active.filter(({ grantId }) => grantId !== undefined && ended.has(grantId));
-  await callFew(over, (token) => actors.call(repo, id, "revokeToken", { id: token.id }));
-  return over.length > 0;
+  const ended = new Set((await callFew(grantIds, (one) => endedGrant(actors, one, signal))).flat());
+  return active.filter(({ grantId }) => grantId !== undefined && ended.has(grantId));
 }
 
-/** Resolves to the id of the grant if it has ended, else to nothing. A grant that has ended never comes back. */
-async function endedGrant(actors: ActorClient, grantId: string): Promise<string[]> {
+/**
+ * Resolves to the id of the grant if it has ended, else to nothing. A grant that has ended never comes back. A grant
+ * counts as active if it cannot be reached in time.
+ */
+async function endedGrant(
+  actors: ActorClient,
+  grantId: string,
+  signal: AbortSignal,
+): Promise<string[]> {
   try {
-    await actors.call(oauthGrant, grantId, "get", {});
+    await actors.call(oauthGrant, grantId, "get", {}, { signal });
     return [];
   } catch (error) {
-    if (error instanceof ActorError && error.code === "not_found") return [grantId];
-    throw error;
+    if (!(error instanceof ActorError)) throw error;
+    return error.code === "not_found" ? [grantId] : [];
   }
 }

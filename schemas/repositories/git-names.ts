@@ -90,7 +90,9 @@ export const ProtectedRef = z
     "Expected a ref such as refs/heads/main or refs/heads/release/*",
   );
 
-/** A tag names one object for ever, so a protected tag may not move, not even forward. */
+/**
+ * Returns whether the ref is a tag. A protected tag may not move, because people expect a tag to name one object forever.
+ */
 export const isTag = (ref: string) => ref.startsWith("refs/tags/");
 
 export const isProtected = (rules: readonly string[], ref: string) =>

@@ -266,6 +266,11 @@ export const DIFF_PATCH_BYTES_MAX = 2 * 1024 * 1024;
  */
 export const ARCHIVE_FILES_MAX = 200_000;
 export const ARCHIVE_BYTES_MAX = 1_000_000_000;
+/**
+ * Limit for the bytes of the paths of all files and directories in an archive. They are in memory while the archive is
+ * checked. With ARCHIVE_FILES_MAX files, a path may have 335 bytes on average.
+ */
+export const ARCHIVE_PATH_BYTES_MAX = 64 * 1024 * 1024;
 
 // --- Commits ---
 

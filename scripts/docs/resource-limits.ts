@@ -101,6 +101,7 @@ import { CLIENT_URIS_MAX } from "../../schemas/oauth/oauth-client-settings.ts";
 import {
   ARCHIVE_BYTES_MAX,
   ARCHIVE_FILES_MAX,
+  ARCHIVE_PATH_BYTES_MAX,
   COMMIT_BODY_BYTES_MAX,
   COMMIT_CHANGES_MAX,
   DIFF_FILES_MAX,
@@ -193,6 +194,11 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "a diff; an archive",
     `${count(DIFF_FILES_MAX)} files and ${bytes(DIFF_PATCH_BYTES_MAX)} of patch; ${count(ARCHIVE_FILES_MAX)} files and ${bytes(ARCHIVE_BYTES_MAX)}`,
     "cut, and says so; 413",
+  ],
+  [
+    "directories of an archive; all paths of its files and directories",
+    `${count(ARCHIVE_FILES_MAX)}; ${bytes(ARCHIVE_PATH_BYTES_MAX)}`,
+    "413",
   ],
   [
     "large files that one gateway transfers at a time; of one account; time of a download",

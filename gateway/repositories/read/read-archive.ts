@@ -5,6 +5,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import {
   ARCHIVE_BYTES_MAX,
   ARCHIVE_FILES_MAX,
+  ARCHIVE_PATH_BYTES_MAX,
   PATH_BYTES_MAX,
 } from "../../../schemas/repositories/limits.ts";
 import { entriesOf, isCode, removeAll } from "../cache/cache-files.ts";
@@ -38,12 +39,21 @@ interface Archive extends AsyncDisposable {
 
 type ArchiveParts = Pick<GitParts, "slots" | "cache"> & { readers: ObjectReaders };
 
+interface ArchiveOptions {
+  now: () => number;
+  keptBytesMax?: number;
+  msMax?: number;
+  writtenBytesMax?: number;
+  pathBytesMax?: number;
+}
+
 export class Archives {
   readonly #parts: ArchiveParts;
   readonly #now: () => number;
   readonly #keptBytesMax: number;
   readonly #msMax: number;
   readonly #writtenBytesMax: number;
+  readonly #pathBytesMax: number;
   readonly #making = new Map<string, Promise<void>>();
 
   constructor(
@@ -53,13 +63,15 @@ export class Archives {
       keptBytesMax = ARCHIVES_KEPT_BYTES_MAX,
       msMax = ARCHIVE_MS_MAX,
       writtenBytesMax = ARCHIVE_WRITTEN_BYTES_MAX,
-    }: { now: () => number; keptBytesMax?: number; msMax?: number; writtenBytesMax?: number },
+      pathBytesMax = ARCHIVE_PATH_BYTES_MAX,
+    }: ArchiveOptions,
   ) {
     this.#parts = parts;
     this.#now = now;
     this.#keptBytesMax = keptBytesMax;
     this.#msMax = msMax;
     this.#writtenBytesMax = writtenBytesMax;
+    this.#pathBytesMax = pathBytesMax;
   }
 
   get #folder(): string {
@@ -123,7 +135,7 @@ export class Archives {
       const prefix = `${repo.address.name}-${commit.slice(0, 12)}/`;
       const parameters = ["archive", `--format=${format}`, `--prefix=${prefix}`, commit];
       await this.#parts.readers.inView(repo, late, async (view) => {
-        await checkFiles(view, commit, late);
+        await checkFiles(view, commit, { signal: late, pathBytesMax: this.#pathBytesMax });
         await this.#write(view, path, parameters, late);
       });
       await this.#removeOldest();
@@ -170,10 +182,15 @@ export class Archives {
 
 /**
  * Checks the files and directories of a commit before the archive is written. They are counted, because a few bytes in
- * a repository can expand to any number of files, or of directories without a file. Paths are checked, because programs that unpack an archive trust them. Pushes
- * with harmful paths are refused already; this is a second check.
+ * a repository can expand to any number of files, of directories without a file, or of bytes of their paths. Paths are
+ * checked, because programs that unpack an archive trust them. Pushes with harmful paths are refused already; this is a
+ * second check.
  */
-async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): Promise<void> {
+async function checkFiles(
+  view: HeldView,
+  commit: string,
+  { signal, pathBytesMax }: { signal: AbortSignal; pathBytesMax: number },
+): Promise<void> {
   const enough = new AbortController();
   const { cwd, environment } = view;
   const format = "--format=%(objecttype) %(objectsize) %(path)";
@@ -184,7 +201,7 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
   });
   git.stdin.end();
   const paths = new ArchivePaths();
-  let [files, directories, bytes] = [0, 0, 0];
+  let [files, directories, bytes, pathBytes] = [0, 0, 0, 0];
   let fault: ActorError | undefined;
   for await (const entry of entriesIn(git.stdout)) {
     // Git is being killed, so its remaining output is ignored.
@@ -196,10 +213,14 @@ async function checkFiles(view: HeldView, commit: string, signal: AbortSignal): 
     else files += 1;
     // Entries that are not files have no size.
     bytes += Number(size) || 0;
+    pathBytes += path.length;
     if (Math.max(files, directories) > ARCHIVE_FILES_MAX || bytes > ARCHIVE_BYTES_MAX) {
       fault = tooLarge();
     } else if (path.length > PATH_BYTES_MAX) {
       const text = `Cannot make archive: a path in it has more than ${PATH_BYTES_MAX} bytes`;
+      fault = new ActorError("object_too_large", text);
+    } else if (pathBytes > pathBytesMax) {
+      const text = `Cannot make archive: its paths have more than ${pathBytesMax} bytes`;
       fault = new ActorError("object_too_large", text);
     } else if (!(isDirectory ? paths.addDirectory(path) : paths.addFile(path))) {
       fault = new ActorError("conflict", "Cannot make archive: a path leads out of the archive");
@@ -288,7 +309,7 @@ function checkEnd(code: number | null, stderr: string, signal: AbortSignal): voi
 const tooLarge = () =>
   new ActorError(
     "object_too_large",
-    `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files, as many directories, or ${ARCHIVE_BYTES_MAX} bytes`,
+    `Cannot make archive: it has more than ${ARCHIVE_FILES_MAX} files, more than ${ARCHIVE_FILES_MAX} directories, or more than ${ARCHIVE_BYTES_MAX} bytes`,
   );
 
 const tooLong = () => new ActorError("deadline_exceeded", "Cannot make archive: it takes too long");

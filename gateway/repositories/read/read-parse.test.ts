@@ -30,7 +30,11 @@ describe("parseCommit()", () => {
     };
     const polish = Buffer.from([0x5a, 0x61, 0xbf, 0xf3, 0xb3, 0xe6]);
     expect(parsed("ISO-8859-2", polish).message).to.equal("Zażółć");
-    expect(parsed("ISO-8859-1", Buffer.from("größer", "latin1")).message).to.equal("größer");
+    for (const encoding of ["ISO-8859-1", "latin1", "latin-1", "Latin-1"]) {
+      expect(parsed(encoding, Buffer.from("größer", "latin1")).message, encoding).to.equal(
+        "größer",
+      );
+    }
     const japanese = Buffer.from([0x93, 0xfa, 0x96, 0x7b]);
     expect(parsed("Shift_JIS", japanese).message).to.equal("日本");
     for (const encoding of ["UTF-8", "utf8", "none", "utf-16le", "iso-2022-kr"]) {
@@ -40,6 +44,18 @@ describe("parseCommit()", () => {
     // Only a field names the encoding, not the message or a signature.
     const named = `${HEAD}gpgsig x\n encoding ISO-8859-1\n\nencoding ISO-8859-1\ngrößer`;
     expect(parse(named).message).to.contain("größer");
+    const inLine = `${HEAD}gpgsig x\rencoding ISO-8859-1\ry\n\ngrößer`;
+    expect(parse(inLine).message).to.equal("größer");
+  });
+
+  it("reads texts up to 1 MiB in the encoding that the commit names, and longer ones in UTF-8", () => {
+    const parsed = (bytes: number) => {
+      const content = Buffer.alloc(bytes, ".");
+      content.write(`${HEAD}encoding ISO-8859-1\n\ngrün`);
+      return parseCommit("0".repeat(40), content).message.replace(/\.+$/, "");
+    };
+    expect(parsed(1024 * 1024)).to.equal("grÃ¼n");
+    expect(parsed(1024 * 1024 + 1)).to.equal("grün");
   });
 
   it("parses a commit of very many lines in a short time, whatever their names", () => {

@@ -40,6 +40,12 @@ export type Hold = (bytes: number) => void;
  * because for each step git walks the history.
  */
 const ANCESTOR = /^(.*?)((?:[~^]\d{0,4}){1,4})$/s;
+/**
+ * Paths that git may take for the name of another object. `git describe` prints names that end with `-g` and the first
+ * digits of an id. Git takes every such name, also `<commit>:<path>`, for the object with these digits, and steps such as
+ * `~1` or `^{tree}` may follow. In `^{/text}`, the text may contain slashes.
+ */
+const DESCRIBED = /-g[0-9a-f]{4,}(?:$|[~^])/i;
 const ANY: Hold = () => {};
 /** Commits of a log that are read one by one. For more commits, a separate git process walks the history. */
 const WALKED_MAX = 100;
@@ -136,28 +142,25 @@ export class RepoReader {
 
   /**
    * Returns the file at a path, or undefined if the path leads to no file. A symbolic link counts as a file whose
-   * content is its target.
+   * content is its target. Throws ActorError `object_too_large` if a directory must be read that is too large.
    */
-  async file(ref: string, path: string): Promise<FoundFile | undefined> {
+  async file(ref: string, path: string, hold = ANY): Promise<FoundFile | undefined> {
     const normal = normalPath(path);
     const commit = normal && (await this.resolve(ref));
     if (!commit) return undefined;
-    let head = await this.#objects.head(`${commit}:${normal}`);
-    // Git takes a name that ends with `-g` and the first digits of a commit's id, as `git describe` prints it, for that
-    // commit, even if it is the name of a file.
-    if (head?.type === "commit") {
-      const entry = await this.#entry(commit, normal);
-      head = entry && (await this.#objects.head(entry.hash));
-    }
+    const name = DESCRIBED.test(normal)
+      ? (await this.#entry(commit, normal, hold))?.hash
+      : `${commit}:${normal}`;
+    const head = name === undefined ? undefined : await this.#objects.head(name);
     return head?.type === "blob" ? this.#file(head) : undefined;
   }
 
   /** Finds the entry at a path of a commit in the directory that contains it. */
-  async #entry(commit: string, path: string): Promise<RawEntry | undefined> {
-    // Includes the last slash, because the directory's name may also end like one that `git describe` prints.
+  async #entry(commit: string, path: string, hold: Hold): Promise<RawEntry | undefined> {
+    // Git takes a path that ends with a slash for nothing but a directory.
     const parent = path.slice(0, path.lastIndexOf("/") + 1);
-    const found = await this.#objects.read(`${commit}:${parent}`);
-    if (found?.type !== "tree") return undefined;
+    const found = await this.#shown(`${commit}:${parent}`, "tree", hold);
+    if (found === undefined) return undefined;
     const name = Buffer.from(path.slice(parent.length));
     const entries: RawEntry[] = [];
     await walkTree(found.content, (entry) => {
@@ -197,15 +200,15 @@ export class RepoReader {
     };
   }
 
-  async #shown(id: string, type: string, hold: Hold): Promise<ReadObject | undefined> {
-    const head = await this.#objects.head(id);
+  async #shown(name: string, type: string, hold: Hold): Promise<ReadObject | undefined> {
+    const head = await this.#objects.head(name);
     if (head?.type !== type) return undefined;
     if (head.bytes > SHOWN_OBJECT_BYTES_MAX) {
       const text = `Cannot show ${type}: it has ${head.bytes} bytes, more than ${SHOWN_OBJECT_BYTES_MAX}`;
       throw new ActorError("object_too_large", text);
     }
     hold(head.bytes);
-    return this.#objects.read(id);
+    return this.#objects.read(head.id);
   }
 
   async #commit(id: string, hold: Hold): Promise<Commit> {

@@ -255,26 +255,39 @@ describe("routes of repository content", function () {
     expect((await ask("/file?ref=main&path=README.md")).status).to.equal(200);
   });
 
-  it("getFile() finds files whose names are outputs of git describe", async () => {
+  it("getFile() finds files whose names are outputs of git describe, of whatever object", async () => {
     const { result } = await world.post("/content/repos", { name: "described" });
     const copy = await world.checkout();
-    const first = await copy.commit("one");
-    const name = `v1-2-g${first.slice(0, 8)}`;
-    await copy.commit("notes", name);
-    await copy.commit("inner", `${name}-dir/${name}`);
-    await copy.commit("below", `d/${name}x-g${first.slice(0, 7)}/${name}`);
-    await copy.git("push", "-q", world.remote(result), "main");
-    const at = (path: string) => world.ask(`/content/repos/described/raw/main/${path}`);
-    for (const [path, content] of [
-      [name, "notes"],
-      [`${name}-dir/${name}`, "inner"],
-      [`d/${name}x-g${first.slice(0, 7)}/${name}`, "below"],
-    ] as const) {
-      const { status, bytes } = await at(path);
-      expect([status, bytes.toString()], path).to.deep.equal([200, content]);
+    // The content is also the message, for which `^{/a/b}` looks.
+    const first = await copy.commit("secret a/b", "secret.txt");
+    await copy.git("tag", "-a", "v1", "-m", "one");
+    const objects = ["HEAD", "HEAD:secret.txt", "HEAD^{tree}", "v1"];
+    const ids = await Promise.all(objects.map((object) => copy.git("rev-parse", object)));
+    // Git takes these names, and paths that end with them, for other objects.
+    const names = [
+      ...ids.map((id) => `v1-2-g${id.slice(0, 8)}`),
+      ...ids.map((id) => `x-g${id}`),
+      ...["~0", "^", "^0~0", "^{tree}", "^{}", "^{/a/b}"].map((steps) => `x-g${first}${steps}`),
+      `x-g${first.slice(0, 8).toUpperCase()}`,
+    ];
+    const files = names.flatMap((name): [string, string][] => [
+      [name, `notes in ${name}`],
+      [`d-g${first.slice(0, 7)}/${name}`, `below ${name}`],
+      [`d^{/${name}/x}`, `inner ${name}`],
+    ]);
+    await copy.commitFiles(new Map(files), "described");
+    await copy.git("push", "-q", world.remote(result), "described:refs/heads/main", "v1");
+    const at = (path: string) =>
+      world.ask(`/content/repos/described/file?ref=main&path=${encodeURIComponent(path)}`);
+    for (const [path, content] of files) {
+      const { status, text, headers } = await at(path);
+      expect([status, text], path).to.deep.equal([200, content]);
+      expect(headers.get("etag")).to.equal(`"${await copy.object("blob", content)}"`);
     }
-    const missing = [`x-g${first.slice(0, 8)}`, `d/${name}x-g${first.slice(0, 7)}`];
-    for (const path of missing) expect((await at(path)).status, path).to.equal(404);
+    const missing = ids.flatMap((id) => [`y-g${id.slice(0, 8)}`, `z/y-g${id}`, `${id}-g${id}^{}`]);
+    for (const path of [...missing, `d-g${first.slice(0, 7)}`]) {
+      expect((await at(path)).status, path).to.equal(404);
+    }
   });
 
   it("getFile() finds no file at the path of a submodule, and the directory shows its commit", async () => {

@@ -59,7 +59,7 @@ const GET_FILE = {
   permissions: ["artifacts.read"],
   parameters: RepoPath,
   query: FileQuery,
-  refusals: ["range_not_satisfiable"],
+  refusals: ["range_not_satisfiable", "object_too_large"],
   answer: { mediaType: BYTES, description: "The bytes, with their id as ETag", also: RANGED },
 } as const;
 
@@ -75,7 +75,7 @@ const GET_RAW = {
   permissions: ["artifacts.read"],
   parameters: RawPath,
   query: nothing,
-  refusals: ["range_not_satisfiable"],
+  refusals: ["range_not_satisfiable", "object_too_large"],
   answer: { mediaType: ANY_BYTES, description: "The bytes, with their id as ETag", also: RANGED },
 } as const;
 
@@ -183,7 +183,9 @@ async function sendFileAt(
   sent: Omit<SentFile, "signal">,
 ) {
   const reader = await repositories.reader(addressOf(parameters), signal);
-  const found = (await reader.file(ref, path)) ?? notFound("File");
+  const { response } = sent;
+  const hold = (bytes: number) => held.hold(bytes, callerOf(response).accountId, response);
+  const found = (await reader.file(ref, path, hold)) ?? notFound("File");
   await sendFile(held, found, { ...sent, signal });
 }
 

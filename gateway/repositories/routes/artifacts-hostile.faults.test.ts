@@ -8,6 +8,7 @@ import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import {
   ARCHIVE_BYTES_MAX,
   ARCHIVE_FILES_MAX,
+  ARCHIVE_PATH_BYTES_MAX,
   DIFF_FILES_MAX,
   DIFF_PATCH_BYTES_MAX,
   PATH_BYTES_MAX,
@@ -260,6 +261,22 @@ describe("archives and differences of hostile trees", function () {
     }
   });
 
+  it("an archive has at most ARCHIVE_PATH_BYTES_MAX bytes of paths", async () => {
+    // A few trees in some kilobytes have long paths: every path begins with the same long name.
+    const long = "n".repeat(PATH_BYTES_MAX - 10);
+    const nested = async (...below: { mode: string; name: string; id: string }[]) =>
+      await tree({ mode: "40000", name: long, id: await tree(...below) });
+    const count = Math.floor(ARCHIVE_PATH_BYTES_MAX / (long.length + 4)) - 1;
+    const wide = (files: number) =>
+      Array.from({ length: files }, (_, i) => file(i.toString(36).padStart(3, "0")));
+    expect((await (await stored(await nested(...wide(count)))).archive("tar.gz")).status).to.equal(
+      200,
+    );
+    const past = await (await stored(await nested(...wide(count + 1)))).archive("tar.gz");
+    expect([past.status, past.errors[0]?.code]).to.deep.equal([413, 10402]);
+    expect(past.errors[0]?.message).to.contain(String(ARCHIVE_PATH_BYTES_MAX));
+  });
+
   it("an archive has at most ARCHIVE_FILES_MAX files", async () => {
     const wide = (count: number, prefix: string) =>
       tree(
@@ -401,14 +418,20 @@ describe("archives and differences of hostile trees", function () {
     const count = Math.floor(SHOWN_OBJECT_BYTES_MAX / entry) - 1;
     const names = Array.from({ length: count }, (_, i) => file(`f${String(i).padStart(6, "0")}`));
     const left = SHOWN_OBJECT_BYTES_MAX - count * entry;
-    const last = (bytes: number) => file(`g${"x".repeat(bytes - 1 - "100644 \0".length - 20)}`);
+    // Git would take a file with such a name for the object with these digits, so its directory is read.
+    const nameOf = (bytes: number) =>
+      `g${"x".repeat(bytes - "100644 g-g00000\0".length - 20)}-g00000`;
+    const last = (bytes: number) => file(nameOf(bytes));
     const holding = (bytes: number) => work.object("tree", treeOf([...names, last(bytes)]));
     const ids = [await holding(left), await holding(left + 1)];
     const both = ids.map((id, i) => ({ mode: "40000", name: `d${i}`, id }));
     const repo = await stored(await tree(...both));
-    const statuses = await Promise.all(
-      ids.map(async (id) => (await repo.ask(`/tree/${id}`)).status),
-    );
-    expect(statuses).to.deep.equal([200, 413]);
+    const statuses = (paths: string[]) =>
+      Promise.all(paths.map(async (path) => (await repo.ask(path)).status));
+    expect(await statuses(ids.map((id) => `/tree/${id}`))).to.deep.equal([200, 413]);
+    const paths = [left, left + 1].map((bytes, i) => `d${i}/${nameOf(bytes)}`);
+    for (const route of ["/raw/main/", "/file?ref=main&path="]) {
+      expect(await statuses(paths.map((path) => `${route}${path}`))).to.deep.equal([200, 413]);
+    }
   });
 });

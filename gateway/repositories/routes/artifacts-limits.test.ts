@@ -222,6 +222,21 @@ describe("limits of repository operations", function () {
     expect(left.filter((file) => file.includes("archive"))).to.deep.equal([]);
   });
 
+  it("an archive is refused when its paths have more bytes than their limit", async () => {
+    await put("a", "0");
+    const commit = await put("d/e/f", "1");
+    const paths = ["a", "d", "d/e", "d/e/f"].join("").length;
+    const { parts } = world.opened.repositories;
+    const repo = await world.opened.repositories.open(addressOf(), signal);
+    const get = async (pathBytesMax: number) => {
+      const archives = new Archives(parts, { now: Date.now, pathBytesMax });
+      await using made = await archives.get(repo, { commit, format: "zip" });
+      return made.bytes;
+    };
+    expect(await codeOf(get(paths - 1))).to.equal("object_too_large");
+    expect(await get(paths)).to.be.greaterThan(0);
+  });
+
   it("the archive cache keeps the latest used archives within its byte limit", async () => {
     const content = () => randomBytes(3_000).toString("base64");
     const commits = [

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
+import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { account } from "../../../schemas/account/account.ts";
 import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
+import { ActorError } from "../../../schemas/errors.ts";
 import { COMMAND_LINE_CLIENT_ID } from "../../../schemas/oauth/command-line.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { ACCESS_TOKEN_MS, CODE_MS, GRANT_MS } from "../../../schemas/oauth/limits.ts";
@@ -15,6 +17,7 @@ import { sha256 } from "../../http/sha256.ts";
 import { newGrantId, newTokenText } from "../../oauth/tokens/token-text.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
 import { giveToken } from "../../testing/test-gateway.ts";
+import { listWithEnded, mintWithRoom } from "../ended-grants.ts";
 import { repoTokenHash } from "../repo-token-text.ts";
 import type { Checkout } from "../testing/git-world.ts";
 
@@ -84,6 +87,21 @@ describe("repository tokens that an OAuth client makes for a person", function (
     return minted.result.plaintext;
   }
 
+  const repoIdOf = async (tokenId: string) => {
+    const key = repoTokenKey(world.accountId, tokenId);
+    return (await actors().call(repoToken, key, "find", {})).repoId;
+  };
+
+  /** Returns the actors with `meanwhile` before each call. */
+  function through(meanwhile: (kind: string, message: string) => void): ActorClient {
+    const client = actors();
+    const call: ActorClient["call"] = async (contract, key, message, ...rest) => {
+      meanwhile(contract.kind, message);
+      return await client.call(contract, key, message, ...rest);
+    };
+    return { call, run: client.run.bind(client), send: client.send.bind(client) };
+  }
+
   it("end with the grant, also the first token of a new repository, a fork and an import", async () => {
     const { grantId, token } = await granted();
     const minted = await mint(token);
@@ -111,23 +129,32 @@ describe("repository tokens that an OAuth client makes for a person", function (
   it("take no place in the limit of a repository's tokens once the grant has ended", async () => {
     const name = `full-${newId().slice(0, 8)}`;
     await world.post("/keys/repos", { name });
-    const { grantId, token } = await granted();
+    const [oldest, newest] = [await granted(), await granted()];
     const mint = (more: object = {}) =>
       world.ask("/keys/tokens", { method: "POST", json: { repo: name }, ...more });
-    const { id } = (await mint({ token })).result;
-    const { repoId } = await actors().call(
-      repoToken,
-      repoTokenKey(world.accountId, id),
-      "find",
-      {},
-    );
+    const { id } = (await mint({ token: oldest.token })).result;
+    const repoId = await repoIdOf(id);
+    const newToken = () => ({ secretHash: sha256(newId()), scope: "read" as const, ttlS: 3_600 });
     // The repository has a first token too.
-    await callFew(Array.from({ length: REPO_TOKENS_MAX - 2 }), () => {
-      const minted = { secretHash: sha256(newId()), scope: "read" as const, ttlS: 3_600 };
-      return actors().call(repo, repoId, "mintToken", minted);
-    });
+    await callFew(Array.from({ length: REPO_TOKENS_MAX - 3 }), () =>
+      actors().call(repo, repoId, "mintToken", newToken()),
+    );
+    expect((await mint({ token: newest.token })).status).to.equal(201);
     expect((await mint()).status).to.equal(409);
-    await actors().call(oauthGrant, grantId, "revoke", {});
+    await actors().call(oauthGrant, newest.grantId, "revoke", {});
+    const calls: string[] = [];
+    const counted = through((kind, message) => calls.push(`${kind} ${message}`));
+    await mintWithRoom(counted, repoId, newToken());
+    // The newest tokens are on the first page, so no other page is read.
+    expect(calls).to.deep.equal([
+      "repo mintToken",
+      "repo listTokens",
+      "oauth-grant get",
+      "repo revokeToken",
+      "repo mintToken",
+    ]);
+    expect((await mint()).status).to.equal(409);
+    await actors().call(oauthGrant, oldest.grantId, "revoke", {});
     expect((await mint()).status).to.equal(201);
     expect((await mint()).status).to.equal(409);
   });
@@ -143,6 +170,30 @@ describe("repository tokens that an OAuth client makes for a person", function (
     expect(await stateOf()).to.equal("active");
     await actors().call(oauthGrant, grantId, "revoke", {});
     expect(await stateOf()).to.equal("revoked");
+    // A list changes nothing.
+    const query = { state: "all" as const, offset: 0, limit: 100 };
+    const listed = await actors().call(repo, await repoIdOf(id), "listTokens", query);
+    expect(listed.tokens.find((one) => one.id === id)).to.include({
+      state: "active",
+      revokedAt: null,
+    });
+  });
+
+  it("are listed as active while their grant cannot be reached", async () => {
+    const { grantId, token } = await granted();
+    const id = repoTokenId(repoTokenHash(await mint(token)));
+    await actors().call(oauthGrant, grantId, "revoke", {});
+    const broken = through((kind) => {
+      if (kind === oauthGrant.kind) throw new ActorError("unavailable", "No answer");
+    });
+    const { signal } = new AbortController();
+    const query = { state: "active" as const, offset: 0, limit: 100 };
+    const stateIn = async (client: ActorClient) => {
+      const { tokens } = await listWithEnded(client, await repoIdOf(id), query, signal);
+      return tokens.find((one) => one.id === id)?.state;
+    };
+    expect(await stateIn(broken)).to.equal("active");
+    expect(await stateIn(actors())).to.equal("revoked");
   });
 
   it("do no more than the person's roles allow now, and nothing once they are no member", async () => {

@@ -61,7 +61,7 @@ function Settings({ repo, reload }: SettingsProps & { reload: () => void }) {
         { name: "default_branch", label: "Default branch", required: true },
         {
           ...{ name: "protected_refs", label: "Protected refs", rows: 3, isCode: true },
-          hint: "One on a line, such as refs/heads/main or refs/heads/release/*. Nobody may delete or force them, and such a tag never moves.",
+          hint: "One on a line, such as refs/heads/main or refs/heads/release/*. Nobody can delete them or force a push to them. A protected tag cannot move at all.",
         },
         { name: "read_only", label: "Read only", hint: "Every push is refused" },
       ]}
