@@ -52,6 +52,17 @@ function faultsOf({ type, default: byDefault, oneOf, anyOf, discriminator, ...sc
 }
 
 describe("openapi for generators", () => {
+  it("openApiDocument() accepts the names of the schemas of all areas", () => {
+    // A name that is refused makes openApiDocument() throw, above, and in a platform at the first request.
+    const paths = Object.keys(given.paths).join(" ");
+    for (const part of ["/accounts/{", "/browser-rendering/", "/jobs/", "/devtools/", "/crawl/"]) {
+      expect(paths).to.contain(part);
+    }
+    for (const part of ["/artifacts/", "/oauth_clients/", "/apps/", "/installation/"]) {
+      expect(paths).to.contain(part);
+    }
+  });
+
   it("openApiDocument() names the schemas that it refers to, and no others", () => {
     const references = [...JSON.stringify(given).matchAll(/"\$ref":"([^"]*)"/g)];
     const names = Object.keys(given.components.schemas);
@@ -102,5 +113,13 @@ describe("openapi for generators", () => {
     });
     const third = { title: "Page", type: "integer" };
     expect(() => moveNamedSchemas({ ...paths, third }, [])).to.throw("Cannot document schema Page");
+  });
+
+  it("moveNamedSchemas() refuses names that differ only in upper and lower case", () => {
+    const paths = { one: { title: "PdfPage", type: "string" } };
+    const other = { title: "PDFPage", type: "string" };
+    expect(() => moveNamedSchemas({ ...paths, other }, [])).to.throw(
+      "Cannot document schema PDFPage: there is a schema PdfPage too",
+    );
   });
 });
