@@ -97,6 +97,11 @@ export class NatsServer {
     return pid;
   }
 
+  /** Whether there is a process, from its start until its exit. */
+  get isRunning(): boolean {
+    return this.#child !== undefined;
+  }
+
   /** Resolves when the current process has exited, with the reason. */
   get exited(): Promise<string> {
     return this.#exited;

@@ -1,4 +1,4 @@
-/** Tells the routes that a full disk refuses from all others. */
+/** Decides which routes are refused while the disk is full. */
 
 export const WRITING_METHODS: readonly string[] = ["POST", "PUT", "PATCH"];
 /** POST requests that store nothing, unless they ask for a job. */

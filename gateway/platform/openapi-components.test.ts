@@ -1,5 +1,7 @@
 /** Tests that generators of clients can write code from the whole OpenAPI document, with all areas. */
+import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
+import { z } from "zod";
 import { GIT_SIZES } from "../../schemas/repositories/git-sizes.ts";
 import { memoryActors } from "../../scripts/testing/memory-actors.ts";
 import { routeTable } from "../app.ts";
@@ -51,7 +53,78 @@ function faultsOf({ type, default: byDefault, oneOf, anyOf, discriminator, ...sc
   ].filter((fault) => fault !== false);
 }
 
+/**
+ * Fields whose presence changes or refuses other fields, or whose absence has a meaning of its own. They may have no
+ * default in the document, because generated clients send every default.
+ */
+const WITHOUT_DEFAULT = {
+  // The server ignores width and height if there is a format.
+  PdfOptions: ["format", "width", "height"],
+  // Endpoints for one document, and crawls, wait for different events if the field is absent.
+  GotoOptions: ["waitUntil"],
+  Viewport: ["deviceScaleFactor", "isMobile", "hasTouch", "isLandscape"],
+  // With type png the server refuses a quality.
+  ScreenshotOptions: ["quality", "clip"],
+  PictureOptions: ["quality", "clip"],
+  // The server accepts one source, and refuses a second.
+  RenderPdfRequest: ["url", "html", "files", "sources", "viewport", "device", "gotoOptions"],
+  // Its default depends on `root`.
+  GetAccessibilityTreeRequest: ["interestingOnly", "root"],
+  // Without a browser the server refuses these fields.
+  StartCrawlRequest: [
+    ...["addStyleTag", "addScriptTag", "viewport", "gotoOptions", "goToOptions", "waitForSelector"],
+    ...["waitForTimeout", "actionTimeout", "bestAttempt", "emulateMediaType"],
+    ...["setJavaScriptEnabled", "rejectResourceTypes", "rejectRequestPattern"],
+    ...["allowResourceTypes", "allowRequestPattern", "jsonOptions"],
+  ],
+  // Without depth the server imports all commits, and without branch all branches.
+  ImportRepoRequest: ["depth", "branch"],
+};
+
+/**
+ * Fields whose default only the document states: the schema leaves them undefined. The code that reads them must treat
+ * undefined and the default alike.
+ */
+const DEFAULT_IN_DOCUMENT_ONLY = [
+  ...["report", "scrollPage", "excludeExternalLinks", "visibleLinksOnly"],
+  ...["landscape", "printBackground", "preferCSSPageSize", "displayHeaderFooter", "scale"].map(
+    (name) => `pdfOptions.${name}`,
+  ),
+  ...["pdfOptions.omitBackground", "pdfOptions.tagged", "pdfOptions.outline"],
+  ...["fullPage", "clip.scale", "omitBackground", "captureBeyondViewport", "optimizeForSpeed"].map(
+    (name) => `screenshotOptions.${name}`,
+  ),
+  ...["options.includeExternalLinks", "options.includeSubdomains"],
+];
+
+/** Returns the fields of a body that have a default in the document which the schema itself does not apply. */
+function documentOnlyDefaults(body: z.ZodType): string[] {
+  const found: string[] = [];
+  z.toJSONSchema(body, {
+    io: "input",
+    override({ zodSchema, jsonSchema: { default: stated }, path }) {
+      // The document states a default that is an object only in words.
+      if (stated === undefined || (typeof stated === "object" && !Array.isArray(stated))) return;
+      const applied = z.safeParse(zodSchema, undefined);
+      if (applied.success && isDeepStrictEqual(applied.data, stated)) return;
+      found.push(path.filter((_, at) => path[at] !== "properties").join("."));
+    },
+  });
+  return found;
+}
+
 describe("openapi for generators", () => {
+  it("openApiDocument() accepts the names of the schemas of all areas", () => {
+    // A name that is refused makes openApiDocument() throw, above, and in a platform at the first request.
+    const paths = Object.keys(given.paths).join(" ");
+    for (const part of ["/accounts/{", "/browser-rendering/", "/jobs/", "/devtools/", "/crawl/"]) {
+      expect(paths).to.contain(part);
+    }
+    for (const part of ["/artifacts/", "/oauth_clients/", "/apps/", "/installation/"]) {
+      expect(paths).to.contain(part);
+    }
+  });
+
   it("openApiDocument() names the schemas that it refers to, and no others", () => {
     const references = [...JSON.stringify(given).matchAll(/"\$ref":"([^"]*)"/g)];
     const names = Object.keys(given.components.schemas);
@@ -87,6 +160,21 @@ describe("openapi for generators", () => {
     expect(schema).to.include({ format: "binary" });
   });
 
+  it("openApiDocument() has no default for a field whose presence changes or refuses others", () => {
+    for (const [name, fields] of Object.entries(WITHOUT_DEFAULT)) {
+      const { properties = {} } = given.components.schemas[name] ?? {};
+      for (const field of fields) {
+        expect(properties, name).to.have.property(field);
+        expect(properties, name).not.to.have.nested.property(`${field}.default`);
+      }
+    }
+  });
+
+  it("openApiDocument() has only defaults that the schemas apply, and the listed ones", () => {
+    const found = routes.flatMap(({ body }) => (body ? documentOnlyDefaults(body.schema) : []));
+    expect([...new Set(found)]).to.have.members(DEFAULT_IN_DOCUMENT_ONLY);
+  });
+
   it("moveNamedSchemas() refuses one name for two schemas", () => {
     const paths = {
       one: { title: "Page", type: "string", description: "One use" },
@@ -102,5 +190,13 @@ describe("openapi for generators", () => {
     });
     const third = { title: "Page", type: "integer" };
     expect(() => moveNamedSchemas({ ...paths, third }, [])).to.throw("Cannot document schema Page");
+  });
+
+  it("moveNamedSchemas() refuses names that differ only in upper and lower case", () => {
+    const paths = { one: { title: "PdfPage", type: "string" } };
+    const other = { title: "PDFPage", type: "string" };
+    expect(() => moveNamedSchemas({ ...paths, other }, [])).to.throw(
+      "Cannot document schema PDFPage: there is a schema PdfPage too",
+    );
   });
 });

@@ -38,7 +38,10 @@ export function moveNamedSchemas(
   return { paths: moved, schemas: Object.fromEntries(sorted) };
 }
 
-/** Stores the schema under its name. Throws if the name belongs to another schema already. */
+/**
+ * Stores the schema under its name. Throws if the name belongs to another schema already, or differs from another name
+ * only in upper and lower case: generated files would overwrite each other on disks that ignore the case.
+ */
 function reference(name: string, given: Json, schemas: Map<string, Json>): Json {
   const { title: _, ...rest } = given;
   const ofUse = Object.fromEntries(
@@ -49,6 +52,10 @@ function reference(name: string, given: Json, schemas: Map<string, Json>): Json 
   if (stored !== undefined && JSON.stringify(stored) !== JSON.stringify(rest)) {
     throw new Error(`Cannot document schema ${name}: another schema has this name`);
   }
+  const lowerCase = name.toLowerCase();
+  const alike =
+    stored === undefined && [...schemas.keys()].find((one) => one.toLowerCase() === lowerCase);
+  if (alike) throw new Error(`Cannot document schema ${name}: there is a schema ${alike} too`);
   schemas.set(name, rest);
   return { $ref: pathOf(name), ...ofUse };
 }

@@ -44,6 +44,8 @@ function plain({ zodSchema, jsonSchema, path }: Overridden): void {
     if (typeof part === "object") plain({ zodSchema, jsonSchema: part, path });
   }
   // Client generators support null only together with another type, and an object only with rules for its fields.
+  // `const: null` would say that the server always sends null. No tried generator reads it, and with it
+  // openapi-generator keeps unknown fields of the object around it in Go and Python.
   if (jsonSchema.type === "null" && path.at(-2) !== "anyOf") {
     Object.assign(jsonSchema, { type: ["object", "null"], additionalProperties: {} });
   }
@@ -85,12 +87,17 @@ function withDefaultInWords(schema: Json): Json {
   return { ...rest, description: description === undefined ? words : `${description}. ${words}` };
 }
 
-/** Moves the option `null` of `anyOf` into the type of another option. Generated Python has no class for null alone. */
+/**
+ * Moves the option `null` of `anyOf` into the type of another option. Generated Python has no class for null alone.
+ * An option with `enum` or `const` would still forbid null, and one with a name is a component that other places use.
+ */
 function withoutNullOption(schema: Json): Json {
   const { anyOf, ...rest } = schema;
   if (!Array.isArray(anyOf)) return schema;
   const options = (anyOf as Json[]).filter(({ type }) => type !== "null");
-  const at = options.findIndex((one) => typeof one.type === "string" && !("enum" in one));
+  const at = options.findIndex(
+    (one) => typeof one.type === "string" && !["enum", "const", "title"].some((key) => key in one),
+  );
   const chosen = options[at];
   if (options.length === anyOf.length || chosen === undefined) return schema;
   const nullable = { ...chosen, type: [chosen.type, "null"] };

@@ -153,7 +153,7 @@ describe("openapi", () => {
     const fields = pdf?.requestBody?.content["application/json"]?.schema.properties ?? {};
     const { properties: options = {} } = fields.pdfOptions ?? {};
     expect(options.scale?.default).to.equal(1);
-    expect(options.format?.default).to.equal("letter");
+    expect(options.format?.description).to.contain("Letter if format, width and height are absent");
     expect(options.tagged?.default).to.equal(true);
     expect(options.landscape?.default).to.equal(false);
     for (const [name, { description }] of [...Object.entries(fields), ...Object.entries(options)]) {

@@ -32,15 +32,15 @@ ${sections.join("\n")}`;
 
 const GENERATED_CLIENTS = `## Generated clients
 
-Generators write clients in many languages from the OpenAPI document. These were tried: they compile, and the calls that were made return
-what the document says, bytes of a PDF included.
+Generators write clients in many languages from the OpenAPI document. We tried these generators. Their clients compile. Each call that we
+tried returned what the document declares, also the bytes of a PDF.
 
 | generator | use |
 | --- | --- |
 | openapi-typescript 7.13 with openapi-fetch | Read a PDF with \`parseAs: "blob"\` |
-| openapi-generator 7.25, \`go\`, \`python\` | As it is; 7.14 writes \`go\` and \`python\` too |
+| openapi-generator 7.25, \`go\`, \`python\` | No options needed. Version 7.14 also works for \`go\`. |
 | openapi-generator 7.25, \`typescript-axios\` | Read a PDF with \`responseType: "arraybuffer"\` |
-| openapi-generator 7.25, \`typescript-fetch\` | Generate with \`--global-property skipFormModel=false\`, as it imports the form of file uploads |
+| openapi-generator 7.25, \`typescript-fetch\` | Generate with \`--global-property skipFormModel=false\`, because the client imports the type of the upload form |
 | openapi-python-client 0.29 | Its configuration needs \`content_type_overrides: { application/pdf: application/octet-stream }\`, and the same for images |
 
 \`\`\`sh

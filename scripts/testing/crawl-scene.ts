@@ -42,7 +42,7 @@ const ANSWER_MS_MAX = 60_000;
 const AGAIN_MS = 100;
 
 export class CrawlScene implements AsyncDisposable {
-  readonly random: SeededRandom;
+  random: SeededRandom;
   readonly nats: TestNatsServer;
   readonly places: readonly Place[];
   /** Begin and end of each fault, by the machine's clock. */
@@ -102,6 +102,17 @@ export class CrawlScene implements AsyncDisposable {
     await Promise.all(this.places.map(({ instance }) => instance?.ready()));
     const [gateway] = this.places;
     this.#credentials ??= await gateway?.instance?.credentials();
+  }
+
+  /**
+   * Prepares the next test of a file: its choices depend on the seed alone, and everything runs that an earlier test
+   * left down when it failed.
+   */
+  async prepare(seed: number): Promise<void> {
+    this.random = new SeededRandom(seed);
+    for (const { proxy } of this.places) proxy.open();
+    if (!this.nats.isRunning) await this.nats.start();
+    await this.startAll();
   }
 
   pidsOf(role: SceneRole): number[] {

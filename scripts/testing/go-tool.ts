@@ -15,8 +15,9 @@ const run = promisify(execFile);
  */
 const FLAGS = ["-ldflags=-s -w"];
 /**
- * The packages that scripts/setup builds where it has to build nats-server. Tools build them with the same flags, and
- * the nats CLI requires the same versions, so Go takes them from its cache. nats-server alone is a third of the CLI.
+ * The packages that scripts/setup compiles if it must build nats-server itself. Tools build them with the same flags,
+ * and the nats CLI requires the same versions, so Go takes them from its cache. nats-server alone is a third of the
+ * CLI.
  */
 const BUILT_BY_SETUP = [
   "std",

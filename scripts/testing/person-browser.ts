@@ -3,8 +3,8 @@ import puppeteer, { type Browser, type LaunchOptions } from "puppeteer-core";
 import { findChromium } from "../tools.ts";
 
 /**
- * Draws without a graphics card and without its emulation. The emulation takes processor time, and machines that run
- * tests have no card.
+ * Switches off the graphics card and its emulation in software. The emulation takes processor time, and machines that
+ * run tests have no card.
  */
 const DRAWING = ["--disable-gpu", "--disable-software-rasterizer"];
 

@@ -4,7 +4,8 @@ import { setTimeout as pause } from "node:timers/promises";
 const LOOK_MS = 3;
 /**
  * A `look` that takes time, such as a call or a process, gets a longer pause, so that it leaves the processors to the
- * work that the test waits for. The pause is bounded by a share of the whole wait, so that measured times stay right.
+ * work that the test waits for. The pause is bounded by a share of the whole wait, so that measured times are at
+ * most 5 % too long.
  */
 const PAUSES_PER_LOOK = 4;
 const PAUSE_SHARE_MAX = 0.05;

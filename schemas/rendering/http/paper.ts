@@ -36,7 +36,8 @@ export const Format = z
     error: `Expected one of ${FORMATS.join(", ")}, in any case`,
   })
   .meta({
-    description: "Paper size, in upper or lower case; overrides width and height",
+    description:
+      "Paper size, in upper or lower case; overrides width and height. Letter if format, width and height are absent",
     enum: FORMATS,
   });
 

@@ -40,7 +40,8 @@ const Template = z
 
 export const PdfOptions = z
   .strictObject({
-    format: Format.optional().meta({ default: "letter" }),
+    // No default: generated clients send defaults, and a format makes the server ignore width and height.
+    format: Format.optional(),
     width: Length.optional().describe("Paper width; ignored if `format` is given"),
     height: Length.optional().describe("Paper height; ignored if `format` is given"),
     landscape: flag(false).describe("Prints in landscape orientation"),
