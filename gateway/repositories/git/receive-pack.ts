@@ -109,13 +109,13 @@ async function answerPush(
   const alive = setInterval(() => {
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
   }, PUSH_KEEP_ALIVE_MS);
+  const failure = (refused: PushRequest, error: unknown) => {
+    if (!response.headersSent && !isReported(push, error)) throw error;
+    return failed(refused, error, http);
+  };
   try {
-    const outcome = await decide(parts, repo, { push, reader, signal, ends, entered }).catch(
-      (error: unknown) => {
-        if (!response.headersSent && !isReported(push, error)) throw error;
-        return failed(push, error, http);
-      },
-    );
+    const deciding = { push, reader, signal, ends, entered, failure };
+    const outcome = await decide(parts, repo, deciding).catch((error) => failure(push, error));
     // Git shows a message at once, but the report only after it has sent the whole pack.
     const isEarly = outcome.unpack !== "ok" && !request.complete;
     response.end(pushReport(push, { ...outcome, message: isEarly ? outcome.unpack : undefined }));
@@ -132,10 +132,15 @@ interface Deciding {
   ends: AsyncDisposableStack;
 }
 
+interface Decision extends Deciding, ReadPush {
+  /** Returns the outcome of commands that an error refused. Rethrows an error that no report can contain. */
+  failure(refused: PushRequest, error: unknown): PushOutcome;
+}
+
 async function decide(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, signal, ends, entered }: Deciding & ReadPush,
+  { push, reader, signal, ends, entered, failure }: Decision,
 ): Promise<PushOutcome> {
   if (push.commands.every(isDeletion)) {
     return { unpack: "ok", faults: await commit(parts, repo, push, { packs: [], forward: [] }) };
@@ -154,7 +159,18 @@ async function decide(
     { signal, isRepeatable: () => isRepeatable, isDoubtful: (decided) => !decided.taken },
   );
   if (!taken || !outcome.faults.includes(REF_RESULTS.g)) return outcome;
-  return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
+  // Only commands that were refused with `g` are sent again, or all commands of an atomic push.
+  const isOpen = (number: number) =>
+    push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
+  const rest = { ...push, commands: push.commands.filter((_, number) => isOpen(number)) };
+  // The other commands may have changed their refs, so a failure from here on concerns only the open ones.
+  const anew = verifyAnew(parts, repo, { push: rest, taken, signal, ends });
+  const { unpack, faults } = await anew.catch((error) => failure(rest, error));
+  const later = faults.values();
+  return {
+    unpack,
+    faults: outcome.faults.map((fault, number) => (isOpen(number) ? later.next().value : fault)),
+  };
 }
 
 /**
@@ -188,25 +204,19 @@ async function decideIn(
 }
 
 /**
- * Checks the push again if the repository refused commands with `g`: a prune may have deleted objects that the first
- * check relied on, or other pushes may have made the directories deeper.
+ * Checks commands again that the repository refused with `g`: a prune may have deleted objects that the first check
+ * relied on, or other pushes may have made the directories deeper.
  */
 async function verifyAnew(
   parts: GitParts,
   opened: OpenedRepo,
-  first: Omit<Deciding, "reader"> & { outcome: PushOutcome; taken: Quarantine },
+  { push, taken, signal, ends }: Omit<Deciding, "reader"> & { taken: Quarantine },
 ): Promise<PushOutcome> {
-  const { push, outcome, taken, signal, ends } = first;
   const manifest = await parts.manifests.read(opened.id, opened.address, signal);
   const repo = { ...opened, manifest };
-  // Only commands that were refused with `g` are sent again, or all commands of an atomic push.
-  const isOpen = (number: number) =>
-    push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
-  const open = push.commands.filter((_, number) => isOpen(number));
-  const rest = { ...push, commands: open };
   const { repoBytes } = parts.sizes;
   const source = { room: repoBytes - manifest.bytes, repoBytes, signal };
-  const verified = await readInView(
+  return await readInView(
     () => parts.cache.openObjects(repo, manifest, signal),
     async (view) => {
       const pack = packAgain(taken.files);
@@ -216,18 +226,11 @@ async function verifyAnew(
       });
       const reader = new PktReader(pack);
       const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
-      if (again.fault !== undefined) return again.fault;
-      return await accept(view, parts, repo, { push: rest, taken: again, signal, ends });
+      if (again.fault !== undefined) return unpackFailed(push, again.fault);
+      return await accept(view, parts, repo, { push, taken: again, signal, ends });
     },
     { signal },
   );
-  if (typeof verified === "string") return unpackFailed(push, verified);
-  const { unpack, faults } = verified;
-  const later = faults.values();
-  return {
-    unpack,
-    faults: outcome.faults.map((fault, number) => (isOpen(number) ? later.next().value : fault)),
-  };
 }
 
 /**
@@ -334,14 +337,14 @@ const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({
 });
 
 /**
- * Returns whether the report of the push contains an error: a refusal of a push that certainly changed nothing. Git
+ * Returns whether the report of the push contains an error: a refusal of commands that certainly changed nothing. Git
  * shows no text of a response to a push with another status than 200.
  */
 function isReported(push: PushRequest, error: unknown): boolean {
   return hasSideBand(push) && isRefusal(error);
 }
 
-/** Returns the outcome of a failed push, for its report. */
+/** Returns the outcome of commands that an error refused, for the report of the push. */
 function failed(
   push: PushRequest,
   error: unknown,
