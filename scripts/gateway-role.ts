@@ -142,6 +142,7 @@ export async function startGatewayRole(
     name: "gateway",
     leave: () => gateway.leave(),
     async stop() {
+      git.leave();
       await gateway.stop();
       await upkeep.stop(config.shutdownSeconds * 1_000 * DRAIN_SHARE);
       await imports.stop(IMPORT_STOP_MS);

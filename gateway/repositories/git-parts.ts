@@ -8,6 +8,7 @@ import type { CloneIndexes } from "./cache/clone-index.ts";
 import type { ManifestReader } from "./cache/manifest-reader.ts";
 import type { RepoCache } from "./cache/repo-cache.ts";
 import type { FetchEvents } from "./git/fetch-events.ts";
+import type { PushDiscards } from "./git/push-discards.ts";
 import type { LfsStore } from "./lfs/lfs-store.ts";
 import type { AccountStorage } from "./packs/account-storage.ts";
 import type { PackStore } from "./packs/pack-store.ts";
@@ -28,6 +29,7 @@ export interface GitParts {
   packs: PackStore;
   /** Speed at which clients must read responses; defaults to the limits of all HTTP responses. */
   pace?: Partial<AnswerPaceLimits> | undefined;
+  pushDiscards: PushDiscards;
   sizes: GitSizes;
   slots: ProcessSlots;
   storage: AccountStorage;

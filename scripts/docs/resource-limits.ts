@@ -148,7 +148,7 @@ export const REPOSITORIES: readonly LimitRow[] = [
   [
     `large requests of Git that a gateway holds; objects above ${bytes(SMALL_BODY_BYTES_MAX)} in responses by REST`,
     `${bytes(GIT_BODIES_BYTES_MAX)}; ${bytes(READ_BYTES_MAX)}, and half of each for one account`,
-    "503 with Retry-After",
+    "503 with Retry-After; a push is refused with a sentence that git shows",
   ],
   [
     "bytes of a large file by Git LFS; large files of a repository",
@@ -178,7 +178,7 @@ export const REPOSITORIES: readonly LimitRow[] = [
   [
     "refs of a repository; bytes of a ref's name",
     `${count(REFS_MAX)}; ${bytes(REF_NAME_BYTES_MAX)}`,
-    "the push is refused with a sentence that git shows",
+    "the push is refused with a sentence that git shows; 413 if one push changes more refs",
   ],
   [
     "tokens of a repository; life of a token",
@@ -213,7 +213,7 @@ export const REPOSITORIES: readonly LimitRow[] = [
   [
     "git processes of one gateway at a time; of one account; of one repository",
     `${count(GIT_PROCESSES_PER_CORE)} for each processor; ${count(100 * (1 - GIT_FREE_SHARE))} % of them, and half while other accounts wait; ${count(GIT_PROCESSES_PER_REPO)}`,
-    `they wait up to ${time(GIT_QUEUE_MS)}, then 503 with Retry-After`,
+    `they wait up to ${time(GIT_QUEUE_MS)}, then 503 with Retry-After; a push is refused with a sentence that git shows`,
   ],
 ];
 

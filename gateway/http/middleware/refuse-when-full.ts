@@ -14,7 +14,7 @@ export function refuseWhenFull(
 ): RequestHandler {
   return (request, _response, next) => {
     if (!isFull() || !isStoring(request)) next();
-    else next(new ActorError("storage_full", TEXT));
+    else next(new ActorError("storage_full", beginsPush(request) ? TEXT_OF_GIT : TEXT));
   };
 }
 
@@ -29,6 +29,9 @@ const beginsPush = ({ path, query }: Request) =>
 
 const TEXT =
   "Cannot store more: the disk of this instance is full; reads, deletes and revocations still work";
+/** A push is refused also if it only deletes refs, because its first request does not say so. */
+const TEXT_OF_GIT =
+  "Cannot store more: the disk of this instance is full; fetches still work. Delete repositories by REST";
 
 /**
  * Returns the function that decides whether a request stores much data, except a revocation by one of these routes. A

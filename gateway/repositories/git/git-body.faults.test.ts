@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { ActorError } from "../../../schemas/errors.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { gitBody } from "./git-body.ts";
+import type { WholeDiscard } from "./push-discards.ts";
 
 /** The stall limit for bodies that must arrive completely. It is longer than a busy machine may pause a process. */
 const SURE_MS = 3_000;
@@ -113,9 +114,13 @@ describe("gitBody()", function () {
      * Returns what happens to the connection of a client that sends `rest` bytes after the response. With `hasMore`,
      * the body does not end after these bytes.
      */
-    async function answered(rest: number, hasMore = false): Promise<string> {
+    async function answered(
+      rest: number,
+      hasMore = false,
+      more: () => WholeDiscard | undefined = () => undefined,
+    ): Promise<string> {
       const server = createServer((request, response) => {
-        const bounds = { bytesMax: BYTES_MAX, discardedMax: DISCARDED_MAX };
+        const bounds = { bytesMax: BYTES_MAX, discarding: { bytesMax: DISCARDED_MAX, more } };
         const body = gitBody(request, { ...bounds, stallMs: SURE_MS, stallBytes: 1 });
         body.once("error", () => response.end("refused")).resume();
       }).listen(0, "127.0.0.1");
@@ -154,6 +159,21 @@ describe("gitBody()", function () {
     it("reads the leftover up to its limit and no further", async () => {
       expect(await answered(DISCARDED_MAX)).to.equal("sent");
       expect(await answered(DISCARDED_MAX + 1, true)).to.equal("cut off");
+    });
+
+    it("reads further up to the limit of a permission, and returns the permission", async () => {
+      const bytesMax = DISCARDED_MAX + 100_000;
+      let [given, returned] = [0, 0];
+      const more = () => {
+        given += 1;
+        return { bytesMax, [Symbol.dispose]: () => void returned++ };
+      };
+      expect(await answered(DISCARDED_MAX, false, more)).to.equal("sent");
+      expect(given).to.equal(0);
+      expect(await answered(bytesMax + 1, true, more)).to.equal("cut off");
+      expect(given).to.equal(1);
+      await until("it is returned", () => returned === 1);
+      expect(await answered(bytesMax, false, more)).to.equal("sent");
     });
 
     it("does not wait for a leftover that never arrives", async () => {

@@ -9,6 +9,7 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { BYTES_ACCOUNT_SHARE } from "../../../schemas/memory-limits.ts";
 import { GIT_BODIES_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { ByteBudget, type HeldBytes } from "../../http/byte-budget.ts";
+import { DISCARD_LIMITS, type WholeDiscard } from "./push-discards.ts";
 
 /**
  * A body that brings fewer than GIT_BODY_STALL_BYTES in GIT_BODY_STALL_MS is aborted, because it occupies a process.
@@ -16,16 +17,22 @@ import { ByteBudget, type HeldBytes } from "../../http/byte-budget.ts";
  */
 const GIT_BODY_STALL_MS = 30_000;
 const GIT_BODY_STALL_BYTES = 32 * 1024;
-/**
- * Bytes of a refused body that are still read and discarded, so that the client reads the refusal. A fast connection
- * has fewer bytes in flight.
- */
-const GIT_DISCARDED_BYTES_MAX = 64 * 1024 ** 2;
-
 /** A body must bring `stallBytes` in each period of `stallMs`. */
 interface Pace {
   stallMs: number;
   stallBytes: number;
+}
+
+/** How the rest of a refused body is read and discarded. */
+interface Discarding {
+  /** Defaults to `bytesMax` of DISCARD_LIMITS. */
+  bytesMax?: number;
+  /** Called if the body has more bytes. Returns the permission to read them too, if there is one. */
+  more?(): WholeDiscard | undefined;
+  /** Stops the reading. */
+  signal?: AbortSignal;
+  /** Called when no more bytes are read. By default, the connection of an incomplete body is closed. */
+  ended?(): void;
 }
 
 const PACE: Pace = { stallMs: GIT_BODY_STALL_MS, stallBytes: GIT_BODY_STALL_BYTES };
@@ -36,9 +43,13 @@ const PACE: Pace = { stallMs: GIT_BODY_STALL_MS, stallBytes: GIT_BODY_STALL_BYTE
  */
 export function gitBody(
   request: IncomingMessage,
-  { bytesMax, ...given }: { bytesMax: number; discardedMax?: number } & Partial<Pace>,
+  {
+    bytesMax,
+    discarding = {},
+    ...given
+  }: { bytesMax: number; discarding?: Discarding } & Partial<Pace>,
 ): Readable {
-  const { discardedMax = GIT_DISCARDED_BYTES_MAX, ...pace } = { ...PACE, ...given };
+  const pace = { ...PACE, ...given };
   const unpacking = unpackerOf(request);
   const counted = countedTo(bytesMax, pace);
   // Passes the first error to the reader of the stream.
@@ -48,7 +59,7 @@ export function gitBody(
   counted.once("close", () => {
     request.unpipe();
     unpacking?.destroy();
-    discardRest(request, discardedMax, pace);
+    discardRest(request, discarding, pace);
   });
   if (!unpacking) return request.pipe(counted);
   unpacking.once("error", () =>
@@ -61,20 +72,46 @@ export function gitBody(
  * Reads and discards the rest of a refused body, within limits. Many clients read the response only after they have
  * sent the body. If the connection closes earlier, a client may never see the response (RFC 9112 section 9.6).
  */
-function discardRest(request: IncomingMessage, bytesMax: number, { stallMs, stallBytes }: Pace) {
-  if (request.complete || request.destroyed) return;
-  let bytes = 0;
-  let counts = 0;
-  const stalled = setTimeout(() => request.destroy(), stallMs);
-  request.once("close", () => clearTimeout(stalled));
-  request.on("data", (chunk: Buffer) => {
+function discardRest(
+  request: IncomingMessage,
+  { bytesMax = DISCARD_LIMITS.bytesMax, more, signal, ended = () => cutOff(request) }: Discarding,
+  { stallMs, stallBytes }: Pace,
+): void {
+  if (request.complete || request.destroyed || signal?.aborted) {
+    ended();
+    return;
+  }
+  let [limit, bytes, counts] = [bytesMax, 0, 0];
+  let whole: WholeDiscard | undefined;
+  let isOver = false;
+  const end = () => {
+    if (isOver) return;
+    isOver = true;
+    clearTimeout(stalled);
+    signal?.removeEventListener("abort", end);
+    request.pause().off("data", discard);
+    whole?.[Symbol.dispose]();
+    ended();
+  };
+  const discard = (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > bytesMax) request.destroy();
+    if (bytes > limit) {
+      whole ??= more?.();
+      limit = whole?.bytesMax ?? limit;
+      if (bytes > limit) return end();
+    }
     if (bytes - counts < stallBytes) return;
     counts = bytes;
     stalled.refresh();
-  });
-  request.resume();
+  };
+  const stalled = setTimeout(end, stallMs);
+  signal?.addEventListener("abort", end);
+  request.once("end", end).once("close", end).on("data", discard).resume();
+}
+
+/** Closes the connection of a body that did not arrive completely. */
+export function cutOff(request: IncomingMessage): void {
+  if (!request.complete) request.destroy();
 }
 
 /** Limits the decompressed bytes of requests that one gateway holds in memory, also before they have a process. */

@@ -123,7 +123,7 @@ async function advertiseRefs(parts: RouterParts, http: Exchange): Promise<void> 
   const version = versionOf(http.request) === 1 ? 1 : 0;
   const body = fetchAdvertisement(opened.manifest, await parts.capabilities.get(0), version);
   if (body) await sendAdvertisement(parts, http, "git-upload-pack", body);
-  else await advertiseFetch(parts, opened, http);
+  else await advertiseFetch(parts, opened, withRefusals(http));
 }
 
 async function sendAdvertisement(
@@ -143,7 +143,7 @@ function fetchPack(parts: RouterParts) {
     beginExchange(http, "git-upload-pack");
     const opened = await open(parts, http, "git-upload-pack");
     setType(http.response, "git-upload-pack", "result");
-    await uploadPack(parts, opened, http);
+    await uploadPack(parts, opened, withRefusals(http));
   };
 }
 
@@ -153,11 +153,16 @@ function pushPack(parts: RouterParts) {
     beginExchange(http, "git-receive-pack");
     const opened = await openForPush(parts, http);
     setType(http.response, "git-receive-pack", "result");
-    const onRefusal = (code: ErrorCode) => {
-      localsOf(http.response).refusal = code;
-    };
-    await receivePack(parts, opened, { ...http, onRefusal });
+    await receivePack(parts, opened, withRefusals(http));
   };
+}
+
+/** Records the refusals that responses with status 200 contain, for logs and metrics. */
+function withRefusals(http: Exchange): Exchange & { onRefusal(code: ErrorCode): void } {
+  const onRefusal = (code: ErrorCode) => {
+    localsOf(http.response).refusal = code;
+  };
+  return { ...http, onRefusal };
 }
 
 /** Counts the operation and records its duration when the response is closed. */

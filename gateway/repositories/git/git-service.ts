@@ -21,6 +21,7 @@ import { RepoFinder } from "../repo-finder.ts";
 import { FetchEvents } from "./fetch-events.ts";
 import { requestBudget } from "./git-body.ts";
 import { gitRouter } from "./git-router.ts";
+import { type DiscardLimits, PushDiscards } from "./push-discards.ts";
 
 /** How often a gateway sweeps its cache. */
 const GIT_CACHE_SWEEP_MS = 60_000;
@@ -52,6 +53,8 @@ export interface GitOptions {
   pace?: Partial<AnswerPaceLimits> | undefined;
   /** Limit for the bytes of requests in memory. */
   bodiesBytesMax?: number;
+  /** Limits for the bytes of refused pushes that are read and discarded. */
+  discards?: Partial<DiscardLimits>;
   /** Limit for the large files in transfer at the same time. */
   transfersMax?: number;
 }
@@ -62,6 +65,8 @@ export interface GitService {
   router: Router;
   /** Brings the cache below its limit. */
   sweep(): Promise<void>;
+  /** Reads no refused push any further. To be called before a stop waits for the requests in flight. */
+  leave(): void;
   /** Stops the sweeps. Resolves when all pending counts of stored bytes are sent. */
   stop(): Promise<void>;
 }
@@ -93,6 +98,7 @@ export async function gitService(options: GitOptions): Promise<GitService> {
     cloneIndexes: new CloneIndexes({ cache, slots, fromBytes: bitmapsFromBytes }),
     packs,
     pace: options.pace,
+    pushDiscards: new PushDiscards(options.discards),
     sizes,
     fetchEvents: new FetchEvents(actors, now),
     finder: new RepoFinder(actors),
@@ -114,5 +120,6 @@ export async function gitService(options: GitOptions): Promise<GitService> {
     for (const end of unwatch) end();
     await storage.stop();
   };
-  return { parts, router, sweep, stop };
+  const leave = () => parts.pushDiscards.stop();
+  return { parts, router, sweep, leave, stop };
 }

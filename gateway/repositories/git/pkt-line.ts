@@ -70,6 +70,12 @@ export class PktReader {
     while (await this.#fill(1)) yield this.#take(this.#ahead.length);
   }
 
+  /** Forgets the bytes that were read ahead. Nothing can be read afterwards. */
+  drop(): void {
+    this.#ahead = Buffer.alloc(0);
+    this.#ended = true;
+  }
+
   async #fill(bytes: number): Promise<boolean> {
     const chunks = this.#ahead.length === 0 ? [] : [this.#ahead];
     let held = this.#ahead.length;

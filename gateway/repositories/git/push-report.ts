@@ -9,9 +9,10 @@ import type { PushRequest } from "./read-push.ts";
 export interface PushOutcome {
   unpack: string;
   faults: readonly (string | undefined)[];
-  /** A message that git shows to the user as soon as it arrives. */
-  message?: string | undefined;
 }
+
+/** A message that git shows to the user as soon as it arrives, also while it still sends the pack. */
+export const pushMessage = (text: string) => sideBand(2, Buffer.from(`${oneLine(text)}\n`));
 
 /** A line without content. It shows that the connection is still alive. */
 export const KEEP_ALIVE = pktLine(Buffer.of(1));
@@ -20,7 +21,7 @@ export function hasSideBand({ capabilities }: PushRequest): boolean {
   return capabilities.has("side-band-64k");
 }
 
-export function pushReport(request: PushRequest, { unpack, faults, message }: PushOutcome): Buffer {
+export function pushReport(request: PushRequest, { unpack, faults }: PushOutcome): Buffer {
   const { capabilities, commands } = request;
   const reports = capabilities.has("report-status") || capabilities.has("report-status-v2");
   const lines = commands.map(({ ref }, number) => {
@@ -29,11 +30,7 @@ export function pushReport(request: PushRequest, { unpack, faults, message }: Pu
   });
   const report = Buffer.concat([pktLine(`unpack ${oneLine(unpack)}\n`), ...lines, FLUSH]);
   if (!hasSideBand(request)) return reports ? report : Buffer.alloc(0);
-  return Buffer.concat([
-    ...(message === undefined ? [] : [sideBand(2, Buffer.from(`${oneLine(message)}\n`))]),
-    ...(reports ? [sideBand(1, report)] : []),
-    FLUSH,
-  ]);
+  return Buffer.concat([...(reports ? [sideBand(1, report)] : []), FLUSH]);
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: what ends a line would begin another one of the report.

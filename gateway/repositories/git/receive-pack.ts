@@ -8,10 +8,7 @@ import { Readable } from "node:stream";
 import type { Logger } from "pino";
 import { ActorError, type ErrorCode, isRefusal } from "../../../schemas/errors.ts";
 import { accountFull } from "../../../schemas/repositories/git-storage.ts";
-import {
-  PUSH_HEAD_BYTES_MAX,
-  REPO_BYTES_SETTING_MAX,
-} from "../../../schemas/repositories/limits.ts";
+import { PUSH_HEAD_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
 import type { HeldBytes } from "../../http/byte-budget.ts";
@@ -24,22 +21,21 @@ import { inspectPack } from "../packs/inspect-pack.ts";
 import type { PackFiles } from "../packs/pack-store.ts";
 import { foreseenFaults, forwardCommands, tipFaults } from "../packs/push-tips.ts";
 import { type Quarantine, quarantinePack } from "../packs/quarantine.ts";
-import { gitBody } from "./git-body.ts";
+import { cutOff, gitBody } from "./git-body.ts";
 import { PktReader } from "./pkt-line.ts";
-import { hasSideBand, KEEP_ALIVE, type PushOutcome, pushReport } from "./push-report.ts";
+import {
+  hasSideBand,
+  KEEP_ALIVE,
+  type PushOutcome,
+  pushMessage,
+  pushReport,
+} from "./push-report.ts";
 import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
 
 /** Bytes of a pack that are read before the push occupies a process. Most pushes have arrived completely by then. */
 export const PUSH_AHEAD_BYTES = 1024 * 1024;
 /** Interval of the lines that keep the connection of a push alive, as with git's own `receive.keepAlive`. */
 const PUSH_KEEP_ALIVE_MS = 5_000;
-
-/**
- * Limit for the bytes of a refused push that are still read and discarded: the largest pack of any repository. Git
- * reads the report of a push only after it has sent the whole pack. If the connection closes earlier, git shows an
- * error of the connection beside the report.
- */
-const PUSH_DISCARDED_BYTES_MAX = REPO_BYTES_SETTING_MAX;
 
 /** "PACK", version 2, no objects. */
 const EMPTY_PACK = Buffer.from("5041434b0000000200000000", "hex");
@@ -59,9 +55,21 @@ export async function receivePack(
   http: PushExchange,
 ): Promise<void> {
   const { request, response } = http;
+  const { pushDiscards } = parts;
+  const discarded = Promise.withResolvers<void>();
+  let mayReadWhole = false;
   const body = gitBody(request, {
     bytesMax: PUSH_HEAD_BYTES_MAX + parts.sizes.repoBytes,
-    discardedMax: PUSH_DISCARDED_BYTES_MAX,
+    discarding: {
+      bytesMax: pushDiscards.bytesMax,
+      more: () => (mayReadWhole ? pushDiscards.enter(repo.accountId) : undefined),
+      signal: pushDiscards.stopping,
+      ended: () => {
+        discarded.resolve();
+        if (response.writableFinished) cutOff(request);
+        else response.once("finish", () => cutOff(request));
+      },
+    },
   });
   // Counts the bytes that are read before the push has a slot. Most of them stay in memory until the push is over.
   using held = parts.bodies.open([repo.accountId]);
@@ -70,9 +78,16 @@ export async function receivePack(
   const entered = () => {
     ahead.isCounted = false;
   };
+  const discard = (isWhole: boolean) => {
+    mayReadWhole = isWhole;
+    reader.drop();
+    held.release();
+    body.destroy();
+    return discarded.promise;
+  };
   try {
     const push = await readPush(reader);
-    if (push) await answerPush(parts, repo, { push, reader, http, entered });
+    if (push) await answerPush(parts, repo, { push, reader, http, entered, discard });
     else response.end();
   } finally {
     // If the push was refused early, the rest of its body is only discarded.
@@ -98,10 +113,19 @@ interface ReadPush {
   entered(): void;
 }
 
+interface RefusablePush extends ReadPush {
+  http: PushExchange;
+  /**
+   * Reads and discards the rest of the pack. Resolves when it is complete, or when no more of it is read. `isWhole`
+   * permits to read any pack to its end, if the account has not too many of them.
+   */
+  discard(isWhole: boolean): Promise<void>;
+}
+
 async function answerPush(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, http, entered }: ReadPush & { http: PushExchange },
+  { push, reader, http, entered, discard }: RefusablePush,
 ): Promise<void> {
   const { request, response, signal } = http;
   // Temporary files are removed only after the response was sent.
@@ -109,16 +133,25 @@ async function answerPush(
   const alive = setInterval(() => {
     if (hasSideBand(push)) response.write(KEEP_ALIVE);
   }, PUSH_KEEP_ALIVE_MS);
+  let isBusy = false;
+  const failure = (refused: PushRequest, error: unknown) => {
+    isBusy = error instanceof ActorError && error.code === "busy";
+    if (!response.headersSent && !isReported(push, error)) throw error;
+    return failed(refused, error, http);
+  };
   try {
-    const outcome = await decide(parts, repo, { push, reader, signal, ends, entered }).catch(
-      (error: unknown) => {
-        if (!response.headersSent && !isReported(push, error)) throw error;
-        return failed(push, error, http);
-      },
-    );
-    // Git shows a message at once, but the report only after it has sent the whole pack.
-    const isEarly = outcome.unpack !== "ok" && !request.complete;
-    response.end(pushReport(push, { ...outcome, message: isEarly ? outcome.unpack : undefined }));
+    const deciding = { push, reader, signal, ends, entered, failure };
+    const outcome = await decide(parts, repo, deciding).catch((error) => failure(push, error));
+    if (outcome.unpack !== "ok" && !request.complete) {
+      // Git shows a message at once, but the report only after it has sent the whole pack.
+      if (hasSideBand(push)) response.write(pushMessage(outcome.unpack));
+      // The process slot and the files are free for other pushes while the rest of the pack is discarded.
+      await ends.disposeAsync();
+      // Some proxies, such as Caddy, close the connection if the response ends before the request. An overloaded
+      // gateway reads no large pack that it does not use.
+      await discard(!isBusy);
+    }
+    response.end(pushReport(push, outcome));
   } finally {
     clearInterval(alive);
   }
@@ -132,10 +165,15 @@ interface Deciding {
   ends: AsyncDisposableStack;
 }
 
+interface Decision extends Deciding, ReadPush {
+  /** Returns the outcome of commands that an error refused. Rethrows an error that no report can contain. */
+  failure(refused: PushRequest, error: unknown): PushOutcome;
+}
+
 async function decide(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, signal, ends, entered }: Deciding & ReadPush,
+  { push, reader, signal, ends, entered, failure }: Decision,
 ): Promise<PushOutcome> {
   if (push.commands.every(isDeletion)) {
     return { unpack: "ok", faults: await commit(parts, repo, push, { packs: [], forward: [] }) };
@@ -154,7 +192,18 @@ async function decide(
     { signal, isRepeatable: () => isRepeatable, isDoubtful: (decided) => !decided.taken },
   );
   if (!taken || !outcome.faults.includes(REF_RESULTS.g)) return outcome;
-  return await verifyAnew(parts, repo, { push, outcome, taken, signal, ends });
+  // Only commands that were refused with `g` are sent again, or all commands of an atomic push.
+  const isOpen = (number: number) =>
+    push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
+  const rest = { ...push, commands: push.commands.filter((_, number) => isOpen(number)) };
+  // The other commands may have changed their refs, so a failure from here on concerns only the open ones.
+  const anew = verifyAnew(parts, repo, { push: rest, taken, signal, ends });
+  const { unpack, faults } = await anew.catch((error) => failure(rest, error));
+  const later = faults.values();
+  return {
+    unpack,
+    faults: outcome.faults.map((fault, number) => (isOpen(number) ? later.next().value : fault)),
+  };
 }
 
 /**
@@ -188,25 +237,19 @@ async function decideIn(
 }
 
 /**
- * Checks the push again if the repository refused commands with `g`: a prune may have deleted objects that the first
- * check relied on, or other pushes may have made the directories deeper.
+ * Checks commands again that the repository refused with `g`: a prune may have deleted objects that the first check
+ * relied on, or other pushes may have made the directories deeper.
  */
 async function verifyAnew(
   parts: GitParts,
   opened: OpenedRepo,
-  first: Omit<Deciding, "reader"> & { outcome: PushOutcome; taken: Quarantine },
+  { push, taken, signal, ends }: Omit<Deciding, "reader"> & { taken: Quarantine },
 ): Promise<PushOutcome> {
-  const { push, outcome, taken, signal, ends } = first;
   const manifest = await parts.manifests.read(opened.id, opened.address, signal);
   const repo = { ...opened, manifest };
-  // Only commands that were refused with `g` are sent again, or all commands of an atomic push.
-  const isOpen = (number: number) =>
-    push.capabilities.has("atomic") || outcome.faults[number] === REF_RESULTS.g;
-  const open = push.commands.filter((_, number) => isOpen(number));
-  const rest = { ...push, commands: open };
   const { repoBytes } = parts.sizes;
   const source = { room: repoBytes - manifest.bytes, repoBytes, signal };
-  const verified = await readInView(
+  return await readInView(
     () => parts.cache.openObjects(repo, manifest, signal),
     async (view) => {
       const pack = packAgain(taken.files);
@@ -216,18 +259,11 @@ async function verifyAnew(
       });
       const reader = new PktReader(pack);
       const again = ends.use(await quarantinePack(parts.cache.files, view, reader, source));
-      if (again.fault !== undefined) return again.fault;
-      return await accept(view, parts, repo, { push: rest, taken: again, signal, ends });
+      if (again.fault !== undefined) return unpackFailed(push, again.fault);
+      return await accept(view, parts, repo, { push, taken: again, signal, ends });
     },
     { signal },
   );
-  if (typeof verified === "string") return unpackFailed(push, verified);
-  const { unpack, faults } = verified;
-  const later = faults.values();
-  return {
-    unpack,
-    faults: outcome.faults.map((fault, number) => (isOpen(number) ? later.next().value : fault)),
-  };
 }
 
 /**
@@ -334,14 +370,14 @@ const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({
 });
 
 /**
- * Returns whether the report of the push contains an error: a refusal of a push that certainly changed nothing. Git
+ * Returns whether the report of the push contains an error: a refusal of commands that certainly changed nothing. Git
  * shows no text of a response to a push with another status than 200.
  */
 function isReported(push: PushRequest, error: unknown): boolean {
   return hasSideBand(push) && isRefusal(error);
 }
 
-/** Returns the outcome of a failed push, for its report. */
+/** Returns the outcome of commands that an error refused, for the report of the push. */
 function failed(
   push: PushRequest,
   error: unknown,

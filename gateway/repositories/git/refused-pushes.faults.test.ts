@@ -91,6 +91,9 @@ describe("a push that is refused long before its end", function () {
       expect(code).to.equal(128);
       expect(stderr).to.contain("remote: Cannot store more: the disk of this instance is full");
       expect(stderr).to.not.contain("RPC failed");
+      // Git deletes a ref by a push too, and its first request is the same.
+      const deleting = await work.tryGit("push", remote, "--delete", "main");
+      expect(deleting.stderr).to.contain("fetches still work. Delete repositories by REST");
       await work.git("fetch", "-q", remote, "main");
       const lfs = await fetch(`http://127.0.0.1:${port}${path}/info/lfs/locks`, { method: "POST" });
       expect(lfs.status).to.equal(507);

@@ -1,6 +1,7 @@
 /** Serves a fetch: runs git on the current version of the repository, or sends a stored response. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import type { ErrorCode } from "../../../schemas/errors.ts";
 import { AnswerPace } from "../../http/answer-pace.ts";
 import type { AnswerKey, FoundAnswer, Recording } from "../cache/answer-cache.ts";
 import { gone } from "../cache/cache-files.ts";
@@ -28,6 +29,8 @@ interface FetchExchange {
   /** Aborts when the client leaves. */
   signal: AbortSignal;
   logger: Logger;
+  /** Called with the code of an error that the client reads in a response with status 200. */
+  onRefusal?(code: ErrorCode): void;
 }
 
 /** The start of a pack in git's output, after the number of its side band. */
@@ -163,9 +166,10 @@ async function serveFrom(
   view: RepoView,
   { cloneIndexes, pace }: GitParts,
   repo: OpenedRepo,
-  { request, response, signal, logger }: FetchExchange,
+  exchange: FetchExchange,
   { head, parameters, input, config = {}, recording, isLast }: Served & { isLast: boolean },
 ): Promise<boolean> {
+  const { request, response, signal, logger } = exchange;
   const stalled = new AbortController();
   const git = startGit([...parameters, "."], {
     cwd: view.cwd,
@@ -193,14 +197,20 @@ async function serveFrom(
   git.stdout.destroy();
   const { code, stderr } = await git.exit;
   if (code !== 0) {
-    logger.info({ code, stderr }, "upload-pack failed");
-    if (code !== null) await cloneIndexes.drop(repo).catch(() => {});
+    const isOfRequest = REQUEST_FAULT.test(stderr);
+    const isOurs = code !== null && !isOfRequest && !output.hasError && !hasLeft();
+    // Git may have failed because it cannot use the index. Its words do not always name the index.
+    if (isOurs) await cloneIndexes.drop(repo).catch(() => {});
     if (!output.isReleased && !hasLeft()) {
-      if (!isLast) throw new Error(`Cannot serve a fetch: ${stderr}`);
+      if (!isLast && !isOfRequest) {
+        logger.info({ code, stderr }, "upload-pack failed and runs again");
+        throw new Error(`Cannot serve a fetch: ${stderr}`);
+      }
       // A process without output and exit code could not start, for example because its folder was removed.
       if (output.isEmpty && code === null) throw gone(view.cwd);
       await checkIntact(view);
     }
+    countFailure(exchange, { code, stderr, isOurs });
   } else if (!output.isReleased && !hasLeft()) {
     // If the file of refs was just removed, git lists no refs but exits with 0.
     await checkIntact(view);
@@ -218,14 +228,28 @@ async function serveFrom(
 }
 
 /**
- * Appends the fault of git to its output, if git failed without a word to the client. Git does so for a shallow fetch
- * without any commit.
+ * Matches the faults of a request that git does not report to the client. Git has no codes for them. All other faults
+ * are faults of this machine.
  */
+const REQUEST_FAULT =
+  /^fatal: (?:no commits selected for shallow requests|(?:git upload-pack: )?(?:protocol error|expected |unexpected |unknown |invalid |deepen|ambiguous |banned |filtering |no command|mismatched |the remote end hung up))/im;
+
+function countFailure(
+  { logger, onRefusal }: FetchExchange,
+  { code, stderr, isOurs }: { code: number | null; stderr: string; isOurs: boolean },
+): void {
+  if (isOurs) {
+    onRefusal?.("internal_error");
+    logger.error({ code, stderr }, "upload-pack failed");
+  } else logger.info({ code, stderr }, "upload-pack failed");
+}
+
+/** Appends the fault of git to its output, if git failed and sent the client no error. */
 function withFault(output: Buffer, code: number | null, stderr: string): Buffer {
   if (code === null || code === 0 || output.includes("ERR ")) return output;
   const fault = /^fatal: (.{1,300})/m.exec(stderr)?.[1] ?? "";
   // The client must not learn the paths of this machine.
-  const isShown = fault !== "" && !/(?:^|[\s'"])\//.test(fault);
+  const isShown = fault !== "" && !/(?:^|[^\w.])\//.test(fault);
   return Buffer.concat([output, pktLine(`ERR ${isShown ? fault : "upload-pack failed"}\n`)]);
 }
 
@@ -248,6 +272,8 @@ class HeldOutput {
   #end: Buffer = Buffer.alloc(0);
   isReleased = false;
   hasPack = false;
+  /** True if git's output held an error for the client before it was released. */
+  hasError = false;
 
   /** True if the output so far ends with a flush line, as every complete response does. */
   get isWhole(): boolean {
@@ -266,6 +292,7 @@ class HeldOutput {
     this.#end = Buffer.concat([this.#end, last]).subarray(-PACK_BEGINS.length);
     if (this.isReleased) return chunk;
     this.#held.push(chunk);
+    this.hasError ||= Buffer.concat(this.#held).includes("ERR ");
     this.#heldBytes += chunk.length;
     this.#begunAt ??= performance.now();
     const isLate = performance.now() - this.#begunAt > HELD_MS_MAX;
