@@ -189,10 +189,7 @@ function tokenOperation(): Json {
     responses: {
       "200": json("Tokens", tokens),
       ...REFUSED,
-      "429": json(
-        "Too many refreshes, or unknown clients or tokens from this address",
-        FAILED,
-      ),
+      "429": json("Too many refreshes, or unknown clients or tokens from this address", FAILED),
     },
   };
 }

@@ -16,10 +16,7 @@ describe("openapi schema", () => {
       expect([null, "x", "z"].map((value) => isValid(value))).to.deep.equal([true, true, false]);
     }
     expect(jsonSchema(z.union([z.literal(1), z.string(), z.null()]), "output")).to.deep.equal({
-      anyOf: [
-        { type: "number", const: 1 },
-        { type: ["string", "null"] },
-      ],
+      anyOf: [{ type: "number", const: 1 }, { type: ["string", "null"] }],
     });
   });
 
