@@ -57,7 +57,7 @@ type Post = Input<(typeof webhookPost)["messages"]["post"]>;
 type Purge = Input<(typeof webhookPost)["messages"]["purge"]>;
 type PostContext = Pick<TaskContext, "signal"> & {
   sender: Sender;
-  /** The version that serves. Undefined for webhooks of rendering jobs. */
+  /** The version that serves. Undefined where it is not needed. */
   serving: ServingApp | undefined;
 };
 
@@ -119,7 +119,7 @@ function post(parts: WebhookPostParts) {
     const { key, call, signal } = context;
     const { number, attempt } = task;
     const sender = senderOf(key);
-    const serving = await servingOf(sender, task.appId, call);
+    const serving = await servingOf(sender, task, call);
     if (serving instanceof ActorError) {
       const error = shortened(serving.message);
       const outcome = { at: parts.clock.now(), durationMs: 0, error };
@@ -230,15 +230,17 @@ async function bytesOf(
 }
 
 /**
- * Returns the serving version of the sender's app; undefined for webhooks of rendering jobs. Returns the refusal if the
+ * Returns the serving version of the sender's app; undefined where it is not needed. Returns the refusal if the
  * app was deleted. Its webhooks may have waited since before the deletion, and another app may have its name now.
  */
 async function servingOf(
   { accountId, app: name }: Sender,
-  appId: string | undefined,
+  { appId, secret = [] }: Post,
   call: TaskContext["call"],
 ): Promise<ServingApp | ActorError | undefined> {
-  if (name === NO_APP) return undefined;
+  // Webhooks of earlier versions do not name their app. They are sent as before.
+  const isNamed = [secret].flat().some((one) => "name" in one);
+  if (name === NO_APP || (appId === undefined && !isNamed)) return undefined;
   try {
     const serving = await call(app, appKey(accountId, name), "getServing", {});
     const isOther = appId !== undefined && serving.id !== undefined && serving.id !== appId;
