@@ -3,10 +3,10 @@
  * each of them, and its name is the schema's `title`.
  */
 
+import { DATA } from "./openapi-schema.ts";
+
 type Json = Record<string, unknown>;
 
-/** Keywords whose values are data of clients, not schemas. */
-const DATA = new Set(["default", "example", "examples", "enum", "const"]);
 /** Keywords that describe one use of a schema. They stay beside the reference. */
 const OF_USE = ["description", "example", "examples", "default"];
 

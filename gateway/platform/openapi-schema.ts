@@ -77,7 +77,7 @@ function forGenerators(value: unknown, areKeysNames = false): unknown {
 }
 
 /** Keywords whose values are data of clients, not schemas. */
-const DATA = new Set(["default", "example", "examples", "enum", "const"]);
+export const DATA = new Set(["default", "example", "examples", "enum", "const"]);
 
 /** Generated Go does not compile with a default that is an object. */
 function withDefaultInWords(schema: Json): Json {

@@ -21,8 +21,8 @@ export function refuseWhenFull(
 export const isWriting = ({ method }: Request) => WRITING_METHODS.includes(method);
 
 /**
- * Returns whether git begins a push by this request. Git shows the text of a refusal here, but not that of a refusal
- * of the push itself.
+ * Returns whether git begins a push by this request. Git shows the text of a refusal of this request. It shows no text
+ * if the server refuses the later request that sends the pack.
  */
 const beginsPush = ({ path, query }: Request) =>
   path.startsWith("/git/") && path.endsWith("/info/refs") && query.service === "git-receive-pack";

@@ -215,7 +215,7 @@ async function serveFrom(
     // If the file of refs was just removed, git lists no refs but exits with 0.
     await checkIntact(view);
   }
-  if (!output.isReleased) await send(withFault(output.release(), code, stderr));
+  if (!output.isReleased) await send(withFault(output, code, stderr));
   // If git exited, its output states the reason. If git was killed, the response is cut off.
   if (code === null) response.destroy();
   else await paced.end(signal);
@@ -244,9 +244,12 @@ function countFailure(
   } else logger.info({ code, stderr }, "upload-pack failed");
 }
 
-/** Appends the fault of git to its output, if git failed and sent the client no error. */
-function withFault(output: Buffer, code: number | null, stderr: string): Buffer {
-  if (code === null || code === 0 || output.includes("ERR ")) return output;
+const hasError = (output: Buffer) => output.includes("ERR ");
+
+/** Releases git's output. Appends the fault of git to it, if git failed and sent the client no error. */
+function withFault(held: HeldOutput, code: number | null, stderr: string): Buffer {
+  const output = held.release();
+  if (code === null || code === 0 || held.hasError) return output;
   const fault = /^fatal: (.{1,300})/m.exec(stderr)?.[1] ?? "";
   // The client must not learn the paths of this machine.
   const isShown = fault !== "" && !/(?:^|[^\w.])\//.test(fault);
@@ -272,12 +275,16 @@ class HeldOutput {
   #end: Buffer = Buffer.alloc(0);
   isReleased = false;
   hasPack = false;
-  /** True if git's output held an error for the client before it was released. */
-  hasError = false;
+  #hasError = false;
 
   /** True if the output so far ends with a flush line, as every complete response does. */
   get isWhole(): boolean {
     return FLUSH.equals(this.#end.subarray(-FLUSH.length));
+  }
+
+  /** True if git's output held an error for the client before it was released. */
+  get hasError(): boolean {
+    return this.#hasError || hasError(Buffer.concat(this.#held));
   }
 
   get isEmpty(): boolean {
@@ -292,7 +299,6 @@ class HeldOutput {
     this.#end = Buffer.concat([this.#end, last]).subarray(-PACK_BEGINS.length);
     if (this.isReleased) return chunk;
     this.#held.push(chunk);
-    this.hasError ||= Buffer.concat(this.#held).includes("ERR ");
     this.#heldBytes += chunk.length;
     this.#begunAt ??= performance.now();
     const isLate = performance.now() - this.#begunAt > HELD_MS_MAX;
@@ -302,6 +308,7 @@ class HeldOutput {
   release(): Buffer {
     this.isReleased = true;
     const held = Buffer.concat(this.#held);
+    this.#hasError ||= hasError(held);
     this.#held = [];
     return held;
   }
