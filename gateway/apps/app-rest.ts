@@ -12,7 +12,6 @@ import express, { type RequestHandler } from "express";
 import type { Logger } from "pino";
 import type { AnswerOn } from "../../actors/runtime/bus/answer.ts";
 import type { BlobStore } from "../../actors/runtime/store/blob-store.ts";
-import type { Permission } from "../../schemas/account/permissions.ts";
 import type { HeaderList } from "../../schemas/apps/app-exchange.ts";
 import { appKey } from "../../schemas/apps/app-names.ts";
 import {
@@ -30,9 +29,6 @@ import { notFound } from "../http/middleware/not-found.ts";
 import { requestId } from "../http/middleware/request-id.ts";
 import { AppBodies } from "./app-bodies.ts";
 import { BINDING_PERMISSIONS } from "./binding-permissions.ts";
-
-const PERMISSIONS: Record<AppRestRequest["permission"], readonly Permission[]> =
-  BINDING_PERMISSIONS;
 
 const CALLER = "x-trunkline-caller";
 
@@ -140,7 +136,7 @@ function callRoutes(
     const body = await bodies.read(request.body);
     const name = randomBytes(16).toString("hex");
     callers.set(name, {
-      ...{ accountId, app, tokenId: `app ${app}`, permissions: PERMISSIONS[permission] },
+      ...{ accountId, app, tokenId: `app ${app}`, permissions: BINDING_PERMISSIONS[permission] },
       ...(permission === "artifacts" && { namespace }),
     });
     try {
