@@ -15,8 +15,8 @@ import {
 } from "../benchmark.ts";
 import { Instance } from "../instance.ts";
 import { runLoad } from "../run-load.ts";
-import { FormConnection } from "./form-connection.ts";
 import { Hydra } from "./hydra.ts";
+import { LightConnection } from "./light-connection.ts";
 
 const IN_FLIGHT = 32;
 /**
@@ -195,7 +195,7 @@ async function openHydraChains(hydra: Hydra, { chains, url }: Server): Promise<v
 }
 
 async function redeem(url: string, chain: Chain, fields: Record<string, string>): Promise<void> {
-  const connection = new FormConnection(url);
+  const connection = new LightConnection(url);
   await takeTokens(connection, chain, fields);
   connection.close();
 }
@@ -239,9 +239,9 @@ function introspectAll({ chains, introspectUrl, introspectPath }: Server): Promi
 async function runForms(
   url: string,
   inFlight: number,
-  operate: (connection: FormConnection, index: number) => Promise<void>,
+  operate: (connection: LightConnection, index: number) => Promise<void>,
 ): Promise<Load> {
-  const connections = Array.from({ length: inFlight }, () => new FormConnection(url));
+  const connections = Array.from({ length: inFlight }, () => new LightConnection(url));
   const free = [...connections];
   const load = await runLoad({ inFlight, ms: ROUND_MS }, async (index) => {
     const connection = free.pop();
@@ -254,7 +254,7 @@ async function runForms(
 }
 
 async function takeTokens(
-  connection: FormConnection,
+  connection: LightConnection,
   chain: Chain,
   fields: Record<string, string>,
 ) {
@@ -272,22 +272,21 @@ async function takeTokens(
  */
 async function callsInTurn(instance: Instance, api: string, access: string) {
   const { base_url } = instance.credentials();
-  const url = `${base_url}/oauth/scopes`;
+  const path = `${new URL(base_url).pathname}/oauth/scopes`;
   const calls = { bare: [] as number[], api: [] as number[], access: [] as number[] };
+  const connection = new LightConnection(instance.url);
   for (let turn = 0; turn < CALLS; turn++) {
-    calls.bare.push(await get(`${instance.url}/healthz`, undefined));
-    calls.api.push(await get(url, api));
-    calls.access.push(await get(url, access));
+    calls.bare.push(await timeGet(connection, "/healthz", undefined));
+    calls.api.push(await timeGet(connection, path, api));
+    calls.access.push(await timeGet(connection, path, access));
   }
+  connection.close();
   return calls;
 }
 
-async function get(url: string, token: string | undefined): Promise<number> {
-  const headers: Record<string, string> = {};
-  if (token !== undefined) headers.Authorization = `Bearer ${token}`;
+async function timeGet(connection: LightConnection, path: string, token: string | undefined) {
   const before = performance.now();
-  const answer = await fetch(url, { headers });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`Cannot get: ${answer.status} ${text}`);
+  const answer = await connection.get(path, token && `Bearer ${token}`);
+  if (answer.status !== 200) throw new Error(`Cannot get: ${answer.status} ${answer.text}`);
   return performance.now() - before;
 }
