@@ -29,7 +29,7 @@ const TURN_LOOK_MS = 1_000;
  * Additional pause on a single server while no queue has a task. A notification ends the pause, and the pause before
  * a lost notification is found is longer: a notification is lost only with the connection of its sender.
  */
-const TURN_REST_MS = 4_000;
+const TURN_REST_MS = 9_000;
 /**
  * Interval at which a worker looks for tasks in the queue of the whole lane. Only hosts of an older version, in which
  * the lane did not serve keys in turn, queue tasks there. For some time after such a task, a worker looks as often as
