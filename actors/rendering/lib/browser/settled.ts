@@ -45,7 +45,12 @@ export async function settled(
   { requests, settleMs, ...limits }: Limits & { requests: RequestsInFlight; settleMs: number },
 ): Promise<void> {
   const first = await loaded(context, requests, limits);
-  if (first?.isStatic && requests.count === 0) return;
+  if (first?.isStatic) {
+    if (requests.count === 0) return;
+    const isIdle = await requests.none({ ms: DRAWING_SAMPLE_MS, ...limits });
+    // A style sheet may have started an animation.
+    if (isIdle && (await stateOf(context, limits))?.isStatic && requests.count === 0) return;
+  }
   await patiently({ ...limits, ms: settleMs }, (signal) =>
     quiet(context, requests, { ...limits, signal }),
   );
@@ -135,6 +140,12 @@ async function stateOf(context: Observed, limits: Limits): Promise<DocumentState
   return state;
 }
 
+/**
+ * How long a sample of a static document waits for its load event: half of LOOK_MS. A second sample after that event
+ * would take two more round trips, 5 % of a small PDF by address.
+ */
+const STATIC_LOAD_MS = LOOK_MS / 2;
+
 // Runs in the page. The observer stays in the isolated world after the first sample. It observes the document, and
 // the open shadow roots and same-site frames that exist at a sample.
 const STATE = `(async () => {
@@ -157,9 +168,17 @@ const STATE = `(async () => {
     }
   };
   look(document);
-  const isLoaded = document.readyState === "complete";
   const acts = "script, iframe, frame, object, embed, [onload], [onerror], video, audio, canvas, template[shadowrootmode]";
-  const isStatic = document.querySelector(acts) === null && document.getAnimations().length === 0;
+  const isStill = () => document.querySelector(acts) === null && document.getAnimations().length === 0;
+  if (document.readyState !== "complete" && isStill()) {
+    await new Promise((resolve) => {
+      addEventListener("load", resolve, { once: true });
+      setTimeout(resolve, ${STATIC_LOAD_MS});
+    });
+  }
+  const isLoaded = document.readyState === "complete";
+  // A style sheet that arrived meanwhile may have started an animation.
+  const isStatic = isStill();
   const drawn = isStatic ? "${STILL}" : await ${DRAWING_SAMPLE};
   const idleMs = performance.now() - watch.changedAt;
   return { isLoaded, isStatic, idleMs, hasChanged: watch.changes > 0, drawn };

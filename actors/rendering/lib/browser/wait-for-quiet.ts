@@ -96,6 +96,21 @@ export class RequestsInFlight {
     return this.#requests.size;
   }
 
+  /**
+   * Waits at most `ms` until no request is in flight, and returns whether that is so. Puppeteer reports the end of a
+   * request some milliseconds after the load event that waited for it.
+   */
+  async none({ ms, signal, clock }: { ms: number; signal: AbortSignal; clock: Clock }) {
+    const endsAt = clock.monotonic() + ms;
+    while (this.#requests.size > 0) {
+      const leftMs = endsAt - clock.monotonic();
+      if (leftMs <= 0) return false;
+      await clock.wait(leftMs, AbortSignal.any([this.#changed.signal, signal]));
+      signal.throwIfAborted();
+    }
+    return true;
+  }
+
   /** Milliseconds since the last request began or ended; 0 while one is in flight. */
   quietMs(): number {
     return this.#requests.size > 0 ? 0 : this.unchangedMs();
