@@ -9,7 +9,7 @@ import type { Permission } from "../../schemas/account/permissions.ts";
 import type { ErrorCode } from "../../schemas/errors.ts";
 import type { CursorInfo, ResultInfo } from "../../schemas/http/envelope.ts";
 import type { Caller } from "./caller.ts";
-import { mayStoreMuch } from "./storing-routes.ts";
+import { storesMuch } from "./stores-much.ts";
 
 /** The parsed request that a handler receives. */
 export interface RouteRequest<P = unknown, Q = unknown, B = unknown> {
@@ -172,6 +172,12 @@ export function defineRoute<
 
 /** Returns every error code that a route can answer with. */
 export function refusalsOf(route: Route): ErrorCode[] {
+  const mayStoreMuch = storesMuch({
+    method: route.method.toUpperCase(),
+    path: `/v4${route.path}`,
+    isRevocation: route.isRevocation,
+    isJob: route.mayBeJob,
+  });
   return [
     "invalid_request",
     "unauthenticated",
@@ -183,7 +189,7 @@ export function refusalsOf(route: Route): ErrorCode[] {
     "busy",
     "unavailable",
     "deadline_exceeded",
-    ...(mayStoreMuch(route) ? (["storage_full"] as const) : []),
+    ...(mayStoreMuch ? (["storage_full"] as const) : []),
     ...(route.refusals ?? []),
   ];
 }

@@ -17,7 +17,16 @@ export const Roles = z
   .refine((roles) => new Set(roles).size === roles.length, { error: "Expected no duplicates" })
   .meta({ uniqueItems: true });
 
-export const Member = z.object({ userId: Id, email: Email, roles: Roles });
+export const Member = z.object({
+  userId: Id,
+  email: Email,
+  roles: Roles,
+  /**
+   * The invitation by which the member joined, so that a person who left and joined again has another membership.
+   * Absent for who opened the account, and for members who joined before this was stored.
+   */
+  invitationId: Id.optional(),
+});
 export type Member = z.infer<typeof Member>;
 
 /** An invitation. Its secret makes the user with this e-mail address a member. */

@@ -20,6 +20,11 @@ export const Consent = z.object({
   /** Requested scopes that the person declined. */
   rejectedScopes: Scopes,
   accountIds: z.array(Id).max(ACCOUNTS_PER_GRANT_MAX),
+  /**
+   * The invitations by which the person had joined these accounts. The consent does not count for an account that the
+   * person left and joined again by another invitation.
+   */
+  invitationIds: z.array(Id).max(ACCOUNTS_PER_GRANT_MAX).optional(),
 });
 export type Consent = z.infer<typeof Consent>;
 

@@ -150,7 +150,11 @@ export const REQUESTS_AND_ACCOUNTS: readonly LimitRow[] = [
     `${count(REVOCATIONS_PER_WINDOW)} in ${time(REQUEST_WINDOW_MS)}`,
     "429 with Retry-After",
   ],
-  ["API tokens of an account", `${count(TOKENS_PER_ACCOUNT_MAX)}`, "409"],
+  [
+    "API tokens of an account",
+    `${count(TOKENS_PER_ACCOUNT_MAX)}`,
+    "a token that has ended is deleted; 409 if none has",
+  ],
   [
     "members and invitations of an account; age of an invitation; accounts of a person",
     `${count(MEMBERS_PER_ACCOUNT_MAX)}; ${time(INVITATION_MS)}; ${count(ACCOUNTS_PER_USER_MAX)}`,

@@ -20,8 +20,8 @@ import {
 /**
  * Stored at: account id, 32 hex
  *
- * State: `{ createdAt, name, members: [{ userId, email, roles }], invitations: [{ id, email, roles, invitedAt,
- * expiresAt, secretHash, invitedBy? }], tokens: [{ id, name, permissions, lastFour, createdAt, notBeforeAt?, expiresAt?,
+ * State: `{ createdAt, name, members: [{ userId, email, roles, invitationId? }], invitations: [{ id, email, roles,
+ * invitedAt, expiresAt, secretHash, invitedBy? }], tokens: [{ id, name, permissions, lastFour, createdAt, notBeforeAt?, expiresAt?,
  * grantId?, isDisabled?, userId?, lastUsedAt?, changes? }] }`; `createdAt` 0 is not opened; members of the first release have a
  * `role` in place of `roles`; invitations that expired go with the next that is made; earlier versions also stored
  * `usage` and `countedTasks`, which are ignored

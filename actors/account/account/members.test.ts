@@ -229,6 +229,8 @@ describe("members of an account", () => {
       ...{ userId: id(9), accountId: ACCOUNT, roles: ["Member"] },
     });
     expect(accepted.state.invitations).to.deep.equal([]);
+    const member = { userId: id(9), email: "2@example.com", roles: ["Member"] };
+    expect(accepted.state.members.at(-1)).to.deep.equal({ ...member, invitationId: id(2) });
     const repeated = run("acceptInvitation", accepted.state, accepting);
     expect(repeated.changed).to.equal(false);
     expect(repeated.reply).to.deep.equal({ roles: ["Member"] });

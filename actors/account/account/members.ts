@@ -161,7 +161,7 @@ export function acceptInvitation(
     throw new ActorError("forbidden", "Cannot accept invitation: it is for another e-mail address");
   }
   const { roles } = invitation;
-  const members = [...state.members, { userId, email, roles }];
+  const members = [...state.members, { userId, email, roles, invitationId: id }];
   const invitations = state.invitations.filter((entry) => entry !== invitation);
   const send = [envelope(user, email, "joined", { userId, accountId, roles })];
   return { state: { ...state, members, invitations }, reply: { roles }, send, live };

@@ -54,6 +54,16 @@ describe("grant-list", () => {
     expect(decided()?.rejectedScopes).to.deep.equal([]);
   });
 
+  it("consent() replaces an earlier decision for the same accounts if the person joined one again since", () => {
+    run("consent", { ...consent, invitationIds: [id(20)] });
+    run("consent", { ...consent, scopes: ["account.read"], invitationIds: [id(21)] });
+    expect(decided()).to.deep.include({ scopes: ["account.read"], invitationIds: [id(21)] });
+    run("consent", { ...consent, scopes: ["apps.write"], invitationIds: [id(21)] });
+    expect(decided()?.scopes).to.deep.equal(["account.read", "apps.write"]);
+    run("consent", { ...consent, accountIds: [id(8)], invitationIds: [] });
+    expect(decided()?.invitationIds).to.deep.equal([]);
+  });
+
   it("consent() for other accounts replaces the earlier decision", () => {
     run("consent", { ...consent, scopes: ["account.read"], accountIds: [id(8)] });
     expect(decided()?.scopes).to.deep.equal(["account.read"]);
@@ -141,6 +151,7 @@ describe("grant-list", () => {
       scopes: [...ALL_SCOPES],
       rejectedScopes: [...ALL_SCOPES],
       accountIds: many(ACCOUNTS_PER_GRANT_MAX),
+      invitationIds: many(ACCOUNTS_PER_GRANT_MAX),
       grantIds: many(GRANTS_PER_CLIENT_MAX),
       consentedAt: Number.MAX_SAFE_INTEGER,
       lastGrantAt: Number.MAX_SAFE_INTEGER,

@@ -16,8 +16,8 @@ import { AllowedClientRow, GrantListState } from "./grant-list-state.ts";
  *
  * State: `{ clients: [] }`; those of the first release as their rows are, until they change
  *
- * Row `<client_id>`: `{ clientId, scopes, rejectedScopes, accountIds, consentedAt, lastGrantAt?, grantIds }`: what a
- * person has allowed a client, and the grants that rest on it
+ * Row `<client_id>`: `{ clientId, scopes, rejectedScopes, accountIds, invitationIds?, consentedAt, lastGrantAt?,
+ * grantIds }`: what a person has allowed a client, and the grants that rest on it
  */
 export const grantListActor = defineActor(grantList, {
   state: GrantListState,
@@ -126,19 +126,21 @@ function positionOf(cursor: string): Position {
   return { consentedAt: Number(consentedAt), clientId };
 }
 
-/** Merges a new decision with the earlier consent. If the accounts differ, the earlier consent does not count. */
+/**
+ * Merges a new decision with the earlier consent. If the accounts differ, or the person has left one and joined it again,
+ * the earlier consent does not count.
+ */
 function merged(known: DeepReadonly<Consent>, decided: DeepReadonly<Consent>) {
-  const accounts = new Set(known.accountIds);
-  const same =
-    accounts.size === decided.accountIds.length &&
-    decided.accountIds.every((id) => accounts.has(id));
-  if (!same) return decided;
+  if (membershipsOf(known).symmetricDifference(membershipsOf(decided)).size > 0) return decided;
   const now = new Set([...decided.scopes, ...decided.rejectedScopes]);
   const before = (scopes: readonly Consent["scopes"][number][]) =>
     scopes.filter((scope) => !now.has(scope));
   return {
-    accountIds: decided.accountIds,
+    ...decided,
     scopes: [...before(known.scopes), ...decided.scopes],
     rejectedScopes: [...before(known.rejectedScopes), ...decided.rejectedScopes],
   };
 }
+
+const membershipsOf = ({ accountIds, invitationIds = [] }: DeepReadonly<Consent>) =>
+  new Set([...accountIds, ...invitationIds]);

@@ -25,7 +25,7 @@ import { OAuthGrantState, type OpenGrant } from "./oauth-grant-state.ts";
  * Stored at: grant id, 32 hex, which its codes and tokens name
  *
  * State: `{ status: "none" }` or `{ status: "open", grant: { clientId, userId, email, scopes, rejectedScopes,
- * accountIds, createdAt, expiresAt }, code, access, refresh, usedRefresh }`; tokens are `{ hash, expiresAt, record,
+ * accountIds, invitationIds?, createdAt, expiresAt }, code, access, refresh, usedRefresh }`; tokens are `{ hash, expiresAt, record,
  * usedAt?, from?, isConfirmed?, retries? }`, `from` and used refresh tokens are 32 hex of their hashes; forgotten when it is revoked, or its last token expires
  */
 export const oauthGrantActor = defineActor(oauthGrant, {

@@ -16,6 +16,8 @@ export interface OwnAccount {
   accountId: string;
   name: string;
   roles: readonly Role[];
+  /** The invitation by which the person joined. */
+  invitationId?: string | undefined;
 }
 
 /**
@@ -45,7 +47,8 @@ async function accountOf(
       return get();
     });
     const member = members.find(({ userId }) => userId === person.userId);
-    return member && { accountId, name, roles: member.roles };
+    if (!member) return undefined;
+    return { accountId, name, roles: member.roles, invitationId: member.invitationId };
   } catch (error) {
     if (error instanceof ActorError && error.code === "not_found") return undefined;
     throw error;

@@ -22,12 +22,12 @@ import { ALL_PERMISSIONS, type Permission } from "../../../schemas/account/permi
 import { ActorError } from "../../../schemas/errors.ts";
 import { nothing } from "../../../schemas/http/nothing.ts";
 import { JSON_BODY_BYTES_MAX } from "../../../schemas/limits.ts";
-import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import type { Caller } from "../../http/locals.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newToken } from "../api-token-text.ts";
+import { addWithRoom, hasEnded, removeToken } from "./ended-tokens.ts";
 import {
   checkExpiry,
   checkHeld,
@@ -200,7 +200,7 @@ function createToken({ actors, now }: TokenParts) {
     const userId = await personOf(actors, caller);
     const maker = userId === undefined ? {} : { userId };
     const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin, ...maker };
-    const created = await actors.call(account, accountId, "createToken", entry);
+    const created = await addWithRoom({ actors, accountId, now: now() }, entry);
     const issued = { accountId, permissions, secretHash, ...validity, ...origin };
     await actors.call(apiToken, id, "issue", issued);
     return { result: { ...wireToken(created, { accountId, now: now() }), value: text } };
@@ -242,8 +242,7 @@ function deleteToken({ actors }: TokenParts) {
   return async ({ caller, parameters }: RouteRequest<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
     await findChangeable(actors, id, caller, "delete");
-    await actors.call(apiToken, id, "revoke", {});
-    await actors.call(account, caller.accountId, "removeToken", { id });
+    await removeToken(actors, caller.accountId, id);
     return { result: { id } };
   };
 }
@@ -338,17 +337,6 @@ async function personOf(actors: ActorClient, { accountId, tokenId, userId }: Cal
 
 async function verifyToken({ caller }: RouteRequest) {
   return { result: { id: caller.tokenId, status: "active" as const, ...wireValidity(caller) } };
-}
-
-async function hasEnded(actors: ActorClient, grantId: string | undefined): Promise<boolean> {
-  if (grantId === undefined) return false;
-  try {
-    await actors.call(oauthGrant, grantId, "get", {});
-    return false;
-  } catch (error) {
-    if (error instanceof ActorError && error.code === "not_found") return true;
-    throw error;
-  }
 }
 
 function groupsOf({ name, scope = ACCOUNT_SCOPE }: GroupsQuery) {

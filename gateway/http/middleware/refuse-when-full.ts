@@ -3,14 +3,14 @@ import type { Request, RequestHandler } from "express";
 import { ActorError } from "../../../schemas/errors.ts";
 import { prefersAsync } from "../prefer.ts";
 import type { Route } from "../route.ts";
-import { RENDERING, WRITING_METHODS } from "../storing-routes.ts";
+import { storesMuch, WRITING_METHODS } from "../stores-much.ts";
 
 const LFS_READING = /\/info\/lfs\/objects\/batch$/;
 
 /** Refuses with `storage_full` if the request stores data (`isStoring`) and the disk is full (`isFull`). */
 export function refuseWhenFull(
   isFull: () => boolean,
-  isStoring: (request: Request) => boolean = storesMuch,
+  isStoring: (request: Request) => boolean = storesMuchExcept([]),
 ): RequestHandler {
   return (request, _response, next) => {
     if (!isFull() || !isStoring(request)) next();
@@ -46,23 +46,17 @@ export function storesMuchExcept(
       const pattern = new RegExp(`^/v4${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`);
       return { method: method.toUpperCase(), pattern };
     });
-  return (request) =>
-    storesMuch(request) &&
-    !revocations.some(
-      ({ method, pattern }) => request.method === method && pattern.test(request.path),
-    );
+  const isRevocation = ({ method, path }: Request) =>
+    revocations.some((one) => method === one.method && one.pattern.test(path));
+  return (request) => {
+    const { method, path, headers } = request;
+    if (path.startsWith("/git/")) return storesByGit(request);
+    const isJob = prefersAsync(headers.prefer);
+    return storesMuch({ method, path, isRevocation: isRevocation(request), isJob });
+  };
 }
 
-/**
- * Returns whether a request stores much data. Sign-in, OAuth tokens and revocations store little, and people need
- * them to free space. A job stores its request and its result.
- */
-function storesMuch(request: Request): boolean {
+function storesByGit(request: Request): boolean {
   if (!isWriting(request)) return beginsPush(request);
-  const { path, headers } = request;
-  if (path.startsWith("/git/")) {
-    return !path.endsWith("/git-upload-pack") && !LFS_READING.test(path);
-  }
-  if (RENDERING.test(path)) return prefersAsync(headers.prefer);
-  return path.startsWith("/v4/");
+  return !request.path.endsWith("/git-upload-pack") && !LFS_READING.test(request.path);
 }

@@ -4,7 +4,12 @@
  */
 import type { z } from "zod";
 import type { PendingLogout } from "../../../schemas/account/session.ts";
-import type { GrantEntry, GrantToken, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
+import type {
+  Consent,
+  GrantEntry,
+  GrantToken,
+  oauthGrant,
+} from "../../../schemas/oauth/oauth-grant.ts";
 import type { Attempt } from "../../account/failed-authentications.ts";
 import type { ClientMetadata } from "../clients/live-client.ts";
 import type { TokenAddress } from "../tokens/token-text.ts";
@@ -12,7 +17,7 @@ import type { TokenAddress } from "../tokens/token-text.ts";
 export type FoundToken = z.output<(typeof oauthGrant.messages.find)["reply"]>;
 
 /** A grant that will be stored together with its code. */
-type NewGrant = Pick<GrantEntry, "scopes" | "rejectedScopes" | "accountIds">;
+type NewGrant = Pick<GrantEntry, keyof Consent>;
 
 class RequestRecords {
   readonly clients = new Map<string, Promise<ClientMetadata | undefined>>();

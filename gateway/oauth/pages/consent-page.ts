@@ -262,12 +262,14 @@ const shownScopes = ({ required, optional }: Choices) =>
 function consentOf(visit: Visit, { required, optional, accounts }: Choices): Consent {
   const ticked = new Set(visit.texts("scope"));
   const chosen = new Set(visit.texts("account"));
+  const allowed = accounts.filter(
+    ({ accountId, reason }) => reason === undefined && chosen.has(accountId),
+  );
   return {
     scopes: [...required, ...optional.filter((id) => ticked.has(id))],
     rejectedScopes: optional.filter((id) => !ticked.has(id)),
-    accountIds: accounts
-      .filter(({ accountId, reason }) => reason === undefined && chosen.has(accountId))
-      .map(({ accountId }) => accountId),
+    accountIds: allowed.map(({ accountId }) => accountId),
+    invitationIds: allowed.flatMap(({ invitationId }) => invitationId ?? []),
   };
 }
 

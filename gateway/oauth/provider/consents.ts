@@ -1,12 +1,15 @@
 /** Decides whether a stored consent covers a request, and whether a grant may still be used. */
 import type { Grant, KoaContextWithOIDC } from "oidc-provider";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
+import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
+import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
 import { isIdentityScope } from "../../../schemas/oauth/scopes.ts";
 import { findMember } from "../../account/find-member.ts";
 import { callFew } from "../../http/call-few.ts";
 import type { Registered } from "../clients/live-client.ts";
 import { recordsOf } from "../library/request-records.ts";
+import { coversMembership } from "../tokens/covers-membership.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
 import { newGrantId } from "../tokens/token-text.ts";
 
@@ -34,9 +37,9 @@ export class Consents {
     const held = new Set(registration.scopes);
     const scopes = consent.scopes.filter((scope) => requested.has(scope) && held.has(scope));
     const rejectedScopes = consent.rejectedScopes.filter((scope) => requested.has(scope));
-    const accountIds = await this.#accountsOf(userId, consent.accountIds);
-    // If the person has left all accounts of the consent, the grant would give access to nothing. So the person must
-    // choose again.
+    const accountIds = await this.#accountsOf(userId, consent);
+    // If the consent counts for none of its accounts any more, the grant would give access to nothing. So the person
+    // must choose again.
     if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))
       return undefined;
 
@@ -44,7 +47,9 @@ export class Consents {
     grant.jti = newGrantId();
     grant.addOIDCScope(scopes.join(" "));
     grant.rejectOIDCScope(rejectedScopes.join(" "));
-    recordsOf(context).newGrants.set(grant.jti, { scopes, rejectedScopes, accountIds });
+    const { invitationIds = [] } = consent;
+    const given = { scopes, rejectedScopes, accountIds, invitationIds };
+    recordsOf(context).newGrants.set(grant.jti, given);
     return grant;
   }
 
@@ -66,8 +71,13 @@ export class Consents {
     );
   }
 
-  async #accountsOf(userId: string, accountIds: readonly string[]): Promise<string[]> {
+  /** Resolves to the accounts of the consent for which it still counts. */
+  async #accountsOf(userId: string, consent: DeepReadonly<Consent>): Promise<string[]> {
+    const { accountIds } = consent;
     const members = await callFew(accountIds, (id) => findMember(this.#actors, id, userId));
-    return accountIds.filter((_id, index) => members[index] !== undefined);
+    return accountIds.filter((_id, index) => {
+      const member = members[index];
+      return member !== undefined && coversMembership(consent, member);
+    });
   }
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { z } from "zod";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
-import { account } from "../../../schemas/account/account.ts";
+import { account, type Member } from "../../../schemas/account/account.ts";
 import { AccountPath } from "../../../schemas/account/http/accounts.ts";
 import { permits } from "../../../schemas/account/permissions.ts";
 import type { DeepReadonly } from "../../../schemas/contract.ts";
@@ -38,6 +38,7 @@ import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
+import { coversMembership } from "../tokens/covers-membership.ts";
 import { wireChange, wireClient } from "./wire-client.ts";
 
 const OAUTH_CLIENTS_TAG: Tag = {
@@ -338,23 +339,25 @@ function listAllowances({ actors }: ClientParts) {
     await actors.call(oauthClient, clientId, "get", { accountId });
     const showsEmail = permits(permissions, "account.read");
     const { members } = await actors.call(account, accountId, "listMembers", {});
-    const found = await callFew(members, async ({ userId, email }) => {
+    const found = await callFew(members, async (member) => {
+      const { userId, email } = member;
       const { consent } = await actors.call(grantList, userId, "getConsent", { clientId });
       const user = { id: userId, ...(showsEmail && { email }) };
-      return consent && { user, ...wireConsent(consent, accountId) };
+      return consent && { user, ...wireConsent(consent, accountId, member) };
     });
     return { result: found.filter((one) => one !== null) };
   };
 }
 
-/** Shows whether the consent includes this account. It does not show how many other accounts the person chose. */
+/** Shows whether the consent counts for this account. It does not show how many other accounts the person chose. */
 const wireConsent = (
-  { scopes, rejectedScopes, accountIds }: DeepReadonly<Consent>,
+  consent: DeepReadonly<Consent>,
   accountId: string,
+  member: DeepReadonly<Member>,
 ) => ({
-  scopes: [...scopes],
-  declined_scopes: [...rejectedScopes],
-  is_for_this_account: accountIds.includes(accountId),
+  scopes: [...consent.scopes],
+  declined_scopes: [...consent.rejectedScopes],
+  is_for_this_account: consent.accountIds.includes(accountId) && coversMembership(consent, member),
 });
 
 const changeBy = (caller: RouteRequest["caller"]) => ({

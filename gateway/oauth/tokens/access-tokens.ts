@@ -19,6 +19,7 @@ import type { Caller } from "../../http/locals.ts";
 import { WatchedCache } from "../../http/watched-cache.ts";
 import { findClient } from "../clients/find-client.ts";
 import type { LiveClient } from "../clients/live-client.ts";
+import { coversMembership } from "./covers-membership.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
 
@@ -132,12 +133,13 @@ export class AccessTokens {
     return visibility === "public" || (await this.#memberOf(accountId, userId)) !== undefined;
   }
 
-  /** Resolves to the chosen accounts of the grant in which the person is still a member. */
-  async #membersOf({ accountIds, userId }: GrantEntry) {
+  /** Resolves to the chosen accounts of the grant in which the person has been a member since the consent. */
+  async #membersOf(grant: GrantEntry) {
+    const { accountIds, userId } = grant;
     const members = await callFew(accountIds, (id) => this.#memberOf(id, userId));
     return accountIds.flatMap((accountId, index) => {
       const member = members[index];
-      return member ? [{ accountId, member }] : [];
+      return member && coversMembership(grant, member) ? [{ accountId, member }] : [];
     });
   }
 

@@ -50,7 +50,7 @@ describe("repository tokens that an OAuth client makes for a person", function (
   };
 
   /** Makes a person a member. */
-  async function newMember(): Promise<{ userId: string; email: string }> {
+  async function newMember() {
     const userId = newId();
     const email = `${userId}@example.com`;
     const [id, secretHash] = [newId(), sha256(newId())];
@@ -58,17 +58,18 @@ describe("repository tokens that an OAuth client makes for a person", function (
     await actors().call(account, world.accountId, "invite", invitation);
     const accepted = { id, secretHash, userId, email };
     await actors().call(account, world.accountId, "acceptInvitation", accepted);
-    return { userId, email };
+    return { userId, email, invitationIds: [id] };
   }
 
   /** Opens a grant of a new member as the authorization server does. */
   async function granted(): Promise<{ userId: string; grantId: string; token: string }> {
-    const { userId, email } = await newMember();
+    const { userId, email, invitationIds } = await newMember();
     const grantId = newGrantId();
     const token = newTokenText("access", grantId);
     const clientId = COMMAND_LINE_CLIENT_ID;
     const scopes = ["artifacts.write" as const];
-    const consent = { clientId, scopes, rejectedScopes: [], accountIds: [world.accountId] };
+    const accountIds = [world.accountId];
+    const consent = { clientId, scopes, rejectedScopes: [], accountIds, invitationIds };
     await actors().call(grantList, userId, "consent", consent);
     const now = Date.now();
     const code = { hash: sha256(newId()), expiresAt: now + CODE_MS, record: {} };

@@ -1,0 +1,139 @@
+import { expect } from "chai";
+import { until } from "../../scripts/testing/until.ts";
+import { SESSION_HEADER, SESSION_HEADER_VALUE } from "../account/session-callers.ts";
+import { authorizationPath, ClientCalls } from "./testing/client-calls.ts";
+import {
+  newPerson,
+  type OAuthWorld,
+  oauthWorld,
+  type TestClient,
+  type Wire,
+} from "./testing/oauth-world.ts";
+
+type Guest = Awaited<ReturnType<typeof newPerson>>;
+
+describe("grants of a person who left an account and joined it again", function () {
+  this.timeout(120_000);
+  let world: OAuthWorld;
+  let calls: ClientCalls;
+  let client: TestClient;
+  let members: string;
+  before(async () => {
+    world = await oauthWorld({ gateways: 2 });
+    calls = new ClientCalls(world);
+    members = `/accounts/${world.accountId}/members`;
+    const scopes = ["account.write", "apps.read"];
+    client = await world.makeClient({ scopes, optional_scopes: [] });
+  });
+  after(() => world?.stop());
+
+  for (const [how, leave] of [
+    ["an administrator removed them", removed],
+    ["they left", left],
+  ] as const) {
+    it(`reach the account only after a new consent: ${how}`, async () => {
+      const guest = await newPerson(world);
+      await join(guest);
+      const first = await consented(guest, "account.write apps.read");
+      const made = await mint(first.access_token);
+      expect(await opened(first.access_token, made)).to.deep.equal([200, 200, 200, 200]);
+      await leave(guest);
+      await join(guest);
+      const old = (await calls.refresh(first.refresh_token, { by: client })).body;
+      const tokens = [first.access_token, old.access_token, made];
+      const refused = [404, 404, 404, 404, 401, 401];
+      expect(await opened(...tokens)).to.deep.equal(refused);
+      expect(await errorOf(guest, "account.write")).to.equal("consent_required");
+      expect(await allowances(guest)).to.deep.equal([false]);
+
+      // The earlier consent is not merged with the new one, which allows less.
+      const again = await consented(guest, "account.write");
+      expect(await opened(again.access_token)).to.deep.equal([200, 200]);
+      expect(await errorOf(guest, "account.write")).to.equal(null);
+      expect(await errorOf(guest, "apps.read")).to.equal("consent_required");
+      expect(await allowances(guest)).to.deep.equal([true]);
+      expect(await opened(...tokens)).to.deep.equal(refused);
+    });
+  }
+
+  it("still reach the account after the roles of the person change", async () => {
+    const guest = await newPerson(world);
+    await join(guest);
+    const { access_token } = await consented(guest, "account.write");
+    const path = `${members}/${await memberId(guest)}`;
+    const json = { roles: ["Super Administrator"] };
+    expect((await world.api(path, { method: "PUT", json })).status).to.equal(200);
+    expect(await opened(access_token)).to.deep.equal([200, 200]);
+    expect(await errorOf(guest, "account.write")).to.equal(null);
+  });
+
+  async function join({ person, email, password }: Guest) {
+    const json = { email, roles: ["Administrator"] };
+    const { body } = await world.api(members, { method: "POST", json });
+    await person.open(`/login${new URL(body.result.invitation_url).search}`);
+    await person.signIn({ email, password });
+    await until("they see the account", async () => {
+      await person.open(authorizationPath(client, { prompt: "consent" }));
+      return person.seen.text.includes(world.accountId);
+    });
+  }
+
+  async function removed(guest: Guest) {
+    const { status } = await world.api(`${members}/${await memberId(guest)}`, { method: "DELETE" });
+    expect(status).to.equal(200);
+  }
+
+  async function left({ person }: Guest) {
+    const cookies = [...person.cookies].map(([name, { value }]) => [name.split(";")[0], value]);
+    const answer = await fetch(`${world.urls[0]}/v4/user/accounts/${world.accountId}`, {
+      method: "DELETE",
+      headers: {
+        [SESSION_HEADER]: SESSION_HEADER_VALUE,
+        Origin: world.urls[0] ?? "",
+        Cookie: cookies.map((cookie) => cookie.join("=")).join("; "),
+      },
+    });
+    expect(answer.status).to.equal(200);
+  }
+
+  async function consented({ person }: Guest, scope: string): Promise<Wire> {
+    await person.open(authorizationPath(client, { scope, prompt: "consent" }));
+    await person.submit({ decision: "allow", account: [world.accountId] });
+    const code = new URL(person.seen.url).searchParams.get("code");
+    return (await calls.redeem(code, { by: client })).body;
+  }
+
+  /** Returns the error of a request that may not ask the person; null if it gets a code. */
+  async function errorOf({ person }: Guest, scope: string) {
+    await person.open(authorizationPath(client, { scope, prompt: "none" }));
+    return new URL(person.seen.url).searchParams.get("error");
+  }
+
+  async function mint(token: string): Promise<string> {
+    const policies = [{ effect: "allow", permission_groups: [{ id: "account.write" }] }];
+    const json = { name: "made", policies };
+    const path = `/accounts/${world.accountId}/tokens`;
+    return (await world.api(path, { method: "POST", token, json })).body.result.value;
+  }
+
+  /** Returns the status of a request for the account with each token at each gateway. */
+  async function opened(...tokens: string[]): Promise<number[]> {
+    const statuses = tokens.flatMap((token) =>
+      [0, 1].map(async (gateway) => (await world.api(members, { token, gateway })).status),
+    );
+    return Promise.all(statuses);
+  }
+
+  async function memberId({ email }: Guest): Promise<string> {
+    const { body } = await world.api(`${members}?per_page=50`);
+    return body.result.find((member: Wire) => member.email === email).id;
+  }
+
+  /** Returns whether the person's consent counts for the account, as its administrators see. */
+  async function allowances({ email }: Guest) {
+    const path = `/accounts/${world.accountId}/oauth_clients/${client.client_id}/allowances`;
+    const { body } = await world.api(path);
+    const own = body.result.filter(({ user }: Wire) => user.email === email);
+    return own.map((one: Wire) => one.is_for_this_account);
+  }
+});
