@@ -354,7 +354,7 @@ async function commit(
       treeBelow: manifest.treeDepth,
     }),
   });
-  for (const [at, number] of numbers.entries()) faults[number] = results[at];
+  for (const [at, number] of numbers.entries()) faults[number] = results[at]?.text;
   return faults;
 }
 

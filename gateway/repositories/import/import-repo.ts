@@ -20,7 +20,7 @@ import { gone, removeAll, statOf } from "../cache/cache-files.ts";
 import { PktReader } from "../git/pkt-line.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
-import { commitPush, reasonOf, refusalOf } from "../packs/commit-push.ts";
+import { changeRefused, commitPush, reasonOf } from "../packs/commit-push.ts";
 import { inspectPack } from "../packs/inspect-pack.ts";
 import { quarantinePack } from "../packs/quarantine.ts";
 import { startGit } from "../process/git-process.ts";
@@ -246,18 +246,18 @@ async function takeIn(
   const commands = [...refs]
     .filter(([ref, value]) => !ref.startsWith("refs/heads/") || types.get(value) === "commit")
     .map(([ref, value]) => ({ old: ZERO_ID, value, ref }));
-  const size = { bytes: 0, bytesMax: repoBytes };
   const faults = await commitPush(parts.actors, repo.id, {
     commands,
     atomic: true,
     generation: repo.manifest.generation,
     forward: [],
     packs: [pack],
-    ...size,
+    bytes: 0,
+    bytesMax: repoBytes,
     treeDepth,
   });
   const refused = reasonOf(faults);
-  if (refused !== undefined) throw refusalOf("Cannot import", refused, size);
+  if (refused) throw changeRefused("Cannot import", refused);
   await parts.cache.adopt(repo.accountId, pack.sha256, taken.files).catch(() => {});
 }
 
