@@ -180,7 +180,7 @@ export const REPOSITORIES: readonly LimitRow[] = [
   [
     "refs of a repository; bytes of a ref's name",
     `${count(REFS_MAX)}; ${bytes(REF_NAME_BYTES_MAX)}`,
-    "the push is refused with a sentence that git shows; 413 if one push changes more refs",
+    "the push is refused with a sentence that git shows",
   ],
   [
     "tokens of a repository; life of a token",

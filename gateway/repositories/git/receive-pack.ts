@@ -30,7 +30,7 @@ import {
   pushMessage,
   pushReport,
 } from "./push-report.ts";
-import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
+import { isDeletion, type PushRequest, RefusedPush, readPush } from "./read-push.ts";
 
 /** Bytes of a pack that are read before the push occupies a process. Most pushes have arrived completely by then. */
 export const PUSH_AHEAD_BYTES = 1024 * 1024;
@@ -86,8 +86,14 @@ export async function receivePack(
     return discarded.promise;
   };
   try {
-    const push = await readPush(reader);
-    if (push) await answerPush(parts, repo, { push, reader, http, entered, discard });
+    const found = await readPush(reader).catch((error: unknown) => {
+      if (error instanceof RefusedPush) return error;
+      throw error;
+    });
+    const exchange = { reader, http, entered, discard };
+    if (found instanceof RefusedPush) {
+      await answerPush(parts, repo, { ...exchange, push: found.push, refusal: found });
+    } else if (found) await answerPush(parts, repo, { ...exchange, push: found });
     else response.end();
   } finally {
     // If the push was refused early, the rest of its body is only discarded.
@@ -115,6 +121,8 @@ interface ReadPush {
 
 interface RefusablePush extends ReadPush {
   http: PushExchange;
+  /** Why no command of the push is accepted. */
+  refusal?: RefusedPush;
   /**
    * Reads and discards the rest of the pack. Resolves when it is complete, or when no more of it is read. `isWhole`
    * permits to read any pack to its end, if the account has not too many of them.
@@ -125,7 +133,7 @@ interface RefusablePush extends ReadPush {
 async function answerPush(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, http, entered, discard }: RefusablePush,
+  { push, refusal, reader, http, entered, discard }: RefusablePush,
 ): Promise<void> {
   const { request, response, signal } = http;
   // Temporary files are removed only after the response was sent.
@@ -141,7 +149,8 @@ async function answerPush(
   };
   try {
     const deciding = { push, reader, signal, ends, entered, failure };
-    const outcome = await decide(parts, repo, deciding).catch((error) => failure(push, error));
+    const decided = refusal ? Promise.reject(refusal) : decide(parts, repo, deciding);
+    const outcome = await decided.catch((error) => failure(push, error));
     if (outcome.unpack !== "ok" && !request.complete) {
       // Git shows a message at once, but the report only after it has sent the whole pack.
       if (hasSideBand(push)) response.write(pushMessage(outcome.unpack));
