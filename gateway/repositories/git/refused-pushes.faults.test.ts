@@ -7,16 +7,10 @@ import { join } from "node:path";
 import { expect } from "chai";
 import express from "express";
 import { pino } from "pino";
-import { REFS_MAX } from "../../../schemas/repositories/limits.ts";
+import { PUSH_OPTIONS_MAX, REFS_MAX } from "../../../schemas/repositories/limits.ts";
 import { refuseWhenFull } from "../../http/middleware/refuse-when-full.ts";
 import { requestId } from "../../http/middleware/request-id.ts";
-import {
-  ACCOUNT,
-  type Checkout,
-  type GitGateway,
-  GitWorld,
-  runGitClient,
-} from "../testing/git-world.ts";
+import { ACCOUNT, type Checkout, type GitGateway, GitWorld } from "../testing/git-world.ts";
 import { refuseGit } from "./git-router.ts";
 
 /** Bytes of one file of a push: fewer than the limit for one file. */
@@ -70,21 +64,33 @@ describe("a push that is refused long before its end", function () {
     const tip = await work.commit("first");
     const repo = await world.repo();
     const names = Array.from({ length: REFS_MAX + 1 }, (_, i) => `refs/tags/n${i}`);
-    const created = names.map((name) => `create ${name} ${tip}\n`).join("");
-    expect((await runGitClient(work.folder, ["update-ref", "--stdin"], created)).code).to.equal(0);
-    for (const options of [[], ["--atomic"], ["-o", "an option"]]) {
-      const { code, stderr } = await work.tryGit(
-        ...["push", ...options, gateway.remote(repo), "refs/tags/*"],
-      );
-      expect(code, stderr.slice(0, 1_000)).to.equal(1);
-      const limit = `more than ${REFS_MAX} refs in one push; push fewer at once`;
-      expect(stderr).to.contain(`remote unpack failed: Cannot push: ${limit}`);
-      expect(
-        stderr.match(/\[remote rejected\] n\d+ -> n\d+ \(Cannot push: more than/g),
-      ).to.have.length(REFS_MAX + 1);
+    // Git would write a file for each ref.
+    const packed = names.toSorted().map((name) => `${tip} ${name}\n`);
+    const gitFolder = await work.git("rev-parse", "--absolute-git-dir");
+    await writeFile(join(gitFolder, "packed-refs"), packed.join(""));
+    const remote = gateway.remote(repo);
+    const { code, stderr } = await work.tryGit("push", remote, "refs/tags/*");
+    expect(code, stderr.slice(0, 1_000)).to.equal(1);
+    const limit = `more than ${REFS_MAX} refs in one push; push fewer at once`;
+    expect(stderr).to.contain(`remote unpack failed: Cannot push: ${limit}`);
+    const rejected = /\[remote rejected\] n\d+ -> n\d+ \(Cannot push: more than/g;
+    expect(stderr.match(rejected)).to.have.length(REFS_MAX + 1);
+    expect(stderr).to.not.match(/RPC failed|curl|unexpected|hung up|fatal|failed to report/);
+    expect(await work.git("ls-remote", remote)).to.equal("");
+  });
+
+  it("shows git that it sends too many push options", async () => {
+    const work = await world.checkout();
+    await work.commit("first");
+    const remote = gateway.remote(await world.repo());
+    const options = Array.from({ length: PUSH_OPTIONS_MAX + 1 }, () => ["-o", "x"]).flat();
+    for (const atomic of [[], ["--atomic"]]) {
+      const { code, stderr } = await work.tryGit("push", ...atomic, ...options, remote, "main");
+      expect(code, stderr).to.equal(1);
+      const limit = `more than ${PUSH_OPTIONS_MAX} push options`;
+      expect(stderr).to.contain(`main -> main (Cannot push: ${limit}`);
       expect(stderr).to.not.match(/RPC failed|curl|unexpected|hung up|fatal|failed to report/);
     }
-    expect(await work.git("ls-remote", gateway.remote(repo))).to.equal("");
   });
 
   it("shows git that too many requests are in progress", async () => {
