@@ -176,7 +176,7 @@ describe("the name of a repository", function () {
     const held = heldClient(parts.actors, "create", undefined, () => gate.promise);
     const made = new Repositories({ ...parts, actors: held.client }).create(address).catch(codeOf);
     const { plaintext: token } = await until("it exists", () =>
-      world.opened.repositories.mintToken(address, {}, signal).catch(() => false as const),
+      world.opened.repositories.tokens.mint(address, {}, signal).catch(() => false as const),
     );
     const isUnharmed = await push({ remote: world.opened.repositories.remote(address), token });
     gate.reject(lost());

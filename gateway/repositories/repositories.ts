@@ -1,7 +1,7 @@
 /** All operations on an account's repositories except the git protocol, for the REST API and for apps. */
 import { randomBytes } from "node:crypto";
 import { ActorError } from "../../schemas/errors.ts";
-import { folded, namespaceKey } from "../../schemas/repositories/git-names.ts";
+import { namespaceKey } from "../../schemas/repositories/git-names.ts";
 import { gitStorage } from "../../schemas/repositories/git-storage.ts";
 import { REPO_TOKEN_TTL_S } from "../../schemas/repositories/limits.ts";
 import {
@@ -16,24 +16,19 @@ import {
   type RepoEntry,
   type RepoOrigin,
   type RepoStatus,
-  type RepoToken,
-  type RepoTokenScope,
   repo,
   repoTokenId,
 } from "../../schemas/repositories/repo.ts";
 import { repoToken, repoTokenKey } from "../../schemas/repositories/repo-token.ts";
 import { claimName, releaseClaim, removeNamed } from "./claim-name.ts";
-import { listWithEnded, mintWithRoom } from "./ended-grants.ts";
 import type { GitParts } from "./git-parts.ts";
 import type { OpenedRepo } from "./opened-repo.ts";
 import { heldNow, type KeptPack } from "./packs/pack-store.ts";
 import type { ObjectReaders } from "./read/read-objects.ts";
 import { RepoReader } from "./read/read-repo.ts";
 import { newRepoToken, repoTokenText } from "./repo-token-text.ts";
+import { RepoTokens, type TokenBounds } from "./repo-tokens.ts";
 import { CommitTurns } from "./write/commit-turns.ts";
-
-/** How long the record of an expired token can still be found by the token's id. */
-const TOKEN_REMEMBERED_MS = 30 * 24 * 60 * 60_000;
 
 export interface RepositoriesParts extends GitParts {
   readers: ObjectReaders;
@@ -50,12 +45,6 @@ export interface NewRepo {
   bounds?: TokenBounds | undefined;
 }
 
-/** The lifetime of a repository's token, and the OAuth grant with which it ends. */
-export interface TokenBounds {
-  ttlS: number;
-  grantId?: string;
-}
-
 /** A new repository, with a token that may read and write it. */
 export interface CreatedRepo extends RepoEntry {
   remote: string;
@@ -69,17 +58,14 @@ interface NewContent {
   treeDepth: number;
 }
 
-export interface MintedToken extends RepoToken {
-  /** The token as text. Only this response contains it. */
-  plaintext: string;
-}
-
 export class Repositories {
   readonly parts: RepositoriesParts;
   readonly commitTurns = new CommitTurns();
+  readonly tokens: RepoTokens;
 
   constructor(parts: RepositoriesParts) {
     this.parts = parts;
+    this.tokens = new RepoTokens(parts);
   }
 
   remote({ accountId, namespace: space, name }: RepoAddress): string {
@@ -232,63 +218,6 @@ export class Repositories {
     });
   }
 
-  // --- Tokens ---
-
-  async mintToken(
-    address: RepoAddress,
-    { scope = "write", ...bounds }: { scope?: RepoTokenScope } & Partial<TokenBounds>,
-    signal: AbortSignal,
-  ): Promise<MintedToken> {
-    return this.#with(address, signal, async (id) => {
-      // Checks that the repository exists before a token is announced.
-      await this.parts.actors.call(repo, id, "get", address, { signal });
-      const { secret, secretHash } = newRepoToken();
-      const input = { secretHash, scope, ttlS: REPO_TOKEN_TTL_S, ...bounds };
-      await this.#announceToken(address.accountId, id, input);
-      const token = await mintWithRoom(this.parts.actors, id, input);
-      return { ...token, plaintext: repoTokenText(secret, token.expiresAt) };
-    });
-  }
-
-  async listTokens(
-    address: RepoAddress,
-    query: {
-      state: "active" | "expired" | "revoked" | "all";
-      offset: number;
-      limit: number;
-    },
-    signal: AbortSignal,
-  ) {
-    return this.#with(address, signal, async (id) => {
-      await this.parts.actors.call(repo, id, "get", address, { signal });
-      return listWithEnded(this.parts.actors, id, query, signal);
-    });
-  }
-
-  /**
-   * Revokes a token. From the next request on, the token opens nothing. `revoked` is false if the token was revoked
-   * before.
-   */
-  async revokeToken(
-    accountId: string,
-    space: string,
-    tokenId: string,
-    signal: AbortSignal,
-  ): Promise<{ revoked: boolean }> {
-    const { actors } = this.parts;
-    const key = repoTokenKey(accountId, tokenId);
-    const { repoId } = await actors.call(repoToken, key, "find", {}, { signal });
-    try {
-      const known = await actors.call(repo, repoId, "get", { accountId }, { signal });
-      if (folded(known.namespace) !== folded(space)) throw unknownToken();
-      return await actors.call(repo, repoId, "revokeToken", { id: tokenId }, { signal });
-    } catch (error) {
-      // The error is the same whether the token or its repository does not exist.
-      if (error instanceof ActorError && error.code === "not_found") throw unknownToken();
-      throw error;
-    }
-  }
-
   // --- For forks and imports ---
 
   /** Creates a repository under an unused name, with its first token. */
@@ -343,7 +272,7 @@ export class Repositories {
     });
     // The repository and its token's record are both durable when the client gets the response. So the client can
     // find and revoke the token by its id.
-    const announced = this.#announceToken(accountId, id, token);
+    const announced = this.tokens.announce(accountId, id, token);
     const [entry] = await Promise.all([created, announced]).catch(async (error: unknown) => {
       await Promise.allSettled([created, announced]);
       // The repository may exist nevertheless, and hold pushes of other clients. So it decides itself whether its name
@@ -370,16 +299,6 @@ export class Repositories {
     ]);
   }
 
-  async #announceToken(
-    accountId: string,
-    repoId: string,
-    { secretHash, ttlS }: { secretHash: string; ttlS: number },
-  ): Promise<void> {
-    const key = repoTokenKey(accountId, repoTokenId(secretHash));
-    const forgetAt = this.parts.now() + ttlS * 1_000 + TOKEN_REMEMBERED_MS;
-    await this.parts.actors.call(repoToken, key, "issue", { repoId, forgetAt });
-  }
-
   #with<T>(address: RepoAddress, signal: AbortSignal, use: (id: string) => Promise<T>): Promise<T> {
     return this.parts.finder.with(address, signal, use);
   }
@@ -392,5 +311,3 @@ function newRepoId(): string {
   const random = BigInt(`0x${randomBytes(16).toString("hex")}`) % 36n ** BigInt(ID_CHARS);
   return random.toString(36).padStart(ID_CHARS, "0");
 }
-
-const unknownToken = () => new ActorError("not_found", "Token not found");

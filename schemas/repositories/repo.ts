@@ -59,7 +59,7 @@ export const RepoEntry = RepoAddress.extend({
   /** The origin of the first content. */
   source: z.string().nullable(),
   status: RepoStatus,
-  /** The reason of a failure, or the missing large files of an import. */
+  /** The reason of a failure, or the missing refs and large files of an import. */
   failure: z.string().nullable(),
   /** The progress while the repository is imported. */
   progress: ImportProgress.optional(),

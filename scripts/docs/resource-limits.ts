@@ -104,6 +104,8 @@ import {
   ARCHIVE_PATH_BYTES_MAX,
   COMMIT_BODY_BYTES_MAX,
   COMMIT_CHANGES_MAX,
+  DIFF_COMPARED_DIRECTORIES_MAX,
+  DIFF_COMPARED_FILES_MAX,
   DIFF_FILES_MAX,
   DIFF_PATCH_BYTES_MAX,
   FILE_BYTES_MAX,
@@ -178,7 +180,7 @@ export const REPOSITORIES: readonly LimitRow[] = [
   [
     "refs of a repository; bytes of a ref's name",
     `${count(REFS_MAX)}; ${bytes(REF_NAME_BYTES_MAX)}`,
-    "the push is refused with a sentence that git shows; 413 if one push changes more refs",
+    "the push is refused with a sentence that git shows",
   ],
   [
     "tokens of a repository; life of a token",
@@ -194,6 +196,11 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "a diff; an archive",
     `${count(DIFF_FILES_MAX)} files and ${bytes(DIFF_PATCH_BYTES_MAX)} of patch; ${count(ARCHIVE_FILES_MAX)} files and ${bytes(ARCHIVE_BYTES_MAX)}`,
     "cut, and says so; 413",
+  ],
+  [
+    "directories and files that differ between the two commits of a diff",
+    `${count(DIFF_COMPARED_DIRECTORIES_MAX)}; ${count(DIFF_COMPARED_FILES_MAX)}`,
+    "413",
   ],
   [
     "directories of an archive; all paths of its files and directories",

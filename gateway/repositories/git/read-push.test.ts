@@ -10,7 +10,7 @@ import {
 import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { FLUSH, PktReader, pktLine } from "./pkt-line.ts";
-import { readPush, SHALLOW_LINES_MAX } from "./read-push.ts";
+import { RefusedPush, readPush, SHALLOW_LINES_MAX } from "./read-push.ts";
 
 const A = "a".repeat(40);
 const command = (ref: string, capabilities = "") =>
@@ -31,6 +31,20 @@ describe("readPush()", () => {
     const push = await read(...commands(REFS_MAX), FLUSH);
     expect(push?.commands).to.have.length(REFS_MAX);
     expect(await codeOf(...commands(REFS_MAX + 1), FLUSH)).to.equal("body_too_large");
+  });
+
+  it("refuses too many commands or options with all commands, so that a report can refuse each", async () => {
+    const names = Array.from({ length: REFS_MAX + 2 }, (_, i) => `refs/heads/${i}`);
+    const capable = "\0report-status side-band-64k push-options";
+    const lines = names.map((name, i) => command(name, i === 0 ? capable : ""));
+    const past = await refusalOf(read(...lines, FLUSH, pktLine("option"), FLUSH));
+    expect(past).to.be.instanceOf(RefusedPush);
+    const { push } = past as RefusedPush;
+    expect(push.commands.map(({ ref }) => ref)).to.deep.equal(names);
+    expect(push.capabilities.has("side-band-64k")).to.equal(true);
+    const option = pktLine("o".repeat(PUSH_OPTION_CHARS_MAX + 1));
+    const long = await refusalOf(read(command("refs/heads/a", capable), FLUSH, option, FLUSH));
+    expect((long as RefusedPush).push.commands).to.have.length(1);
   });
 
   it("accepts SHALLOW_LINES_MAX shallow commits and refuses one more", async () => {

@@ -21,10 +21,23 @@ export interface PushRequest {
   options: string[];
 }
 
+/** A push past a limit. `push` has the commands that were read, so that its report can refuse each of them. */
+export class RefusedPush extends ActorError {
+  readonly push: PushRequest;
+
+  constructor(push: PushRequest, bound: string) {
+    super("body_too_large", `Cannot push: more than ${bound}`);
+    this.push = push;
+  }
+}
+
 const COMMAND = /^([0-9a-f]{40}) ([0-9a-f]{40}) ([^\0\n]+)$/;
 const SHALLOW = /^shallow [0-9a-f]{40}$/;
 
-/** Reads the commands of a push. Returns undefined for the empty request by which git checks whether it may push. */
+/**
+ * Reads the commands of a push. Returns undefined for the empty request by which git checks whether it may push.
+ * Throws RefusedPush past a limit for the commands or options, and another ActorError if the push cannot be read.
+ */
 export async function readPush(reader: PktReader): Promise<PushRequest | undefined> {
   try {
     return await readLines(reader);
@@ -59,7 +72,6 @@ async function readLines(reader: PktReader): Promise<PushRequest | undefined> {
     if (old === undefined || value === undefined || ref === undefined) {
       throw malformed("a line is no command");
     }
-    if (commands.length === REFS_MAX) throw tooMuch(`${REFS_MAX} refs in one push`);
     commands.push({ old, value, ref });
     capabilities ??= new Set((listed ?? "").split(" ").filter((word) => word !== ""));
   }
@@ -70,11 +82,14 @@ async function readLines(reader: PktReader): Promise<PushRequest | undefined> {
       throw malformed("objects are named by SHA-1 here");
     }
   }
-  const options = known.has("push-options") ? await readOptions(reader) : [];
-  return { commands, capabilities: known, options };
+  const push = { commands, capabilities: known, options: [] };
+  if (commands.length > REFS_MAX) {
+    throw new RefusedPush(push, `${REFS_MAX} refs in one push; push fewer at once`);
+  }
+  return known.has("push-options") ? { ...push, options: await readOptions(reader, push) } : push;
 }
 
-async function readOptions(reader: PktReader): Promise<string[]> {
+async function readOptions(reader: PktReader, push: PushRequest): Promise<string[]> {
   const options: string[] = [];
   for (;;) {
     const line = await reader.line();
@@ -82,11 +97,12 @@ async function readOptions(reader: PktReader): Promise<string[]> {
     if (line === "flush") return options;
     const option = withoutNewline(line);
     if (option.length > PUSH_OPTION_CHARS_MAX || options.length === PUSH_OPTIONS_MAX) {
-      throw tooMuch(`${PUSH_OPTIONS_MAX} push options of ${PUSH_OPTION_CHARS_MAX} characters`);
+      const bound = `${PUSH_OPTIONS_MAX} push options of ${PUSH_OPTION_CHARS_MAX} characters`;
+      throw new RefusedPush(push, bound);
     }
     options.push(option);
     if (commandsBytes(options) > PUSH_OPTIONS_BYTES_MAX) {
-      throw tooMuch(`${PUSH_OPTIONS_BYTES_MAX} bytes of push options`);
+      throw new RefusedPush(push, `${PUSH_OPTIONS_BYTES_MAX} bytes of push options`);
     }
   }
 }

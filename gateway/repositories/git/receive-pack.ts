@@ -8,10 +8,8 @@ import { Readable } from "node:stream";
 import type { Logger } from "pino";
 import { ActorError, type ErrorCode, isRefusal } from "../../../schemas/errors.ts";
 import { accountFull } from "../../../schemas/repositories/git-storage.ts";
-import { PUSH_HEAD_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import { REF_RESULTS } from "../../../schemas/repositories/ref-command.ts";
 import { repo as repoContract } from "../../../schemas/repositories/repo.ts";
-import type { HeldBytes } from "../../http/byte-budget.ts";
 import { checkIntact, readInView } from "../cache/read-in-view.ts";
 import type { RepoView } from "../cache/repo-cache.ts";
 import type { GitParts } from "../git-parts.ts";
@@ -21,8 +19,8 @@ import { inspectPack } from "../packs/inspect-pack.ts";
 import type { PackFiles } from "../packs/pack-store.ts";
 import { foreseenFaults, forwardCommands, tipFaults } from "../packs/push-tips.ts";
 import { type Quarantine, quarantinePack } from "../packs/quarantine.ts";
-import { cutOff, gitBody } from "./git-body.ts";
 import { PktReader } from "./pkt-line.ts";
+import { PushBody } from "./push-body.ts";
 import {
   hasSideBand,
   KEEP_ALIVE,
@@ -30,7 +28,7 @@ import {
   pushMessage,
   pushReport,
 } from "./push-report.ts";
-import { isDeletion, type PushRequest, readPush } from "./read-push.ts";
+import { isDeletion, type PushRequest, RefusedPush, readPush } from "./read-push.ts";
 
 /** Bytes of a pack that are read before the push occupies a process. Most pushes have arrived completely by then. */
 export const PUSH_AHEAD_BYTES = 1024 * 1024;
@@ -54,78 +52,29 @@ export async function receivePack(
   repo: OpenedRepo,
   http: PushExchange,
 ): Promise<void> {
-  const { request, response } = http;
-  const { pushDiscards } = parts;
-  const discarded = Promise.withResolvers<void>();
-  let mayReadWhole = false;
-  const body = gitBody(request, {
-    bytesMax: PUSH_HEAD_BYTES_MAX + parts.sizes.repoBytes,
-    discarding: {
-      bytesMax: pushDiscards.bytesMax,
-      more: () => (mayReadWhole ? pushDiscards.enter(repo.accountId) : undefined),
-      signal: pushDiscards.stopping,
-      ended: () => {
-        discarded.resolve();
-        if (response.writableFinished) cutOff(request);
-        else response.once("finish", () => cutOff(request));
-      },
-    },
+  using body = new PushBody(parts, repo.accountId, http);
+  const found = await readPush(body.reader).catch((error: unknown) => {
+    if (error instanceof RefusedPush) return error;
+    throw error;
   });
-  // Counts the bytes that are read before the push has a slot. Most of them stay in memory until the push is over.
-  using held = parts.bodies.open([repo.accountId]);
-  const ahead = { isCounted: true };
-  const reader = new PktReader(countedAhead(body, held, ahead));
-  const entered = () => {
-    ahead.isCounted = false;
-  };
-  const discard = (isWhole: boolean) => {
-    mayReadWhole = isWhole;
-    reader.drop();
-    held.release();
-    body.destroy();
-    return discarded.promise;
-  };
-  try {
-    const push = await readPush(reader);
-    if (push) await answerPush(parts, repo, { push, reader, http, entered, discard });
-    else response.end();
-  } finally {
-    // If the push was refused early, the rest of its body is only discarded.
-    body.destroy();
-  }
+  if (found instanceof RefusedPush) {
+    await answerPush(parts, repo, { push: found.push, refusal: found, body, http });
+  } else if (found) await answerPush(parts, repo, { push: found, body, http });
+  else http.response.end();
 }
 
-async function* countedAhead(
-  body: AsyncIterable<Buffer>,
-  held: Pick<HeldBytes, "take">,
-  ahead: { readonly isCounted: boolean },
-): AsyncGenerator<Buffer, void, undefined> {
-  for await (const chunk of body) {
-    if (ahead.isCounted) held.take(chunk.length);
-    yield chunk;
-  }
-}
-
-interface ReadPush {
+interface RefusablePush {
   push: PushRequest;
-  reader: PktReader;
-  /** Called when the push has a slot. From then on the rest of its pack is not held in memory. */
-  entered(): void;
-}
-
-interface RefusablePush extends ReadPush {
+  body: PushBody;
   http: PushExchange;
-  /**
-   * Reads and discards the rest of the pack. Resolves when it is complete, or when no more of it is read. `isWhole`
-   * permits to read any pack to its end, if the account has not too many of them.
-   */
-  discard(isWhole: boolean): Promise<void>;
+  /** Why no command of the push is accepted. */
+  refusal?: RefusedPush;
 }
 
 async function answerPush(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, http, entered, discard }: RefusablePush,
+  { push, refusal, body, http }: RefusablePush,
 ): Promise<void> {
   const { request, response, signal } = http;
   // Temporary files are removed only after the response was sent.
@@ -140,8 +89,9 @@ async function answerPush(
     return failed(refused, error, http);
   };
   try {
-    const deciding = { push, reader, signal, ends, entered, failure };
-    const outcome = await decide(parts, repo, deciding).catch((error) => failure(push, error));
+    const deciding = { push, body, signal, ends, failure };
+    const decided = refusal ? Promise.reject(refusal) : decide(parts, repo, deciding);
+    const outcome = await decided.catch((error) => failure(push, error));
     if (outcome.unpack !== "ok" && !request.complete) {
       // Git shows a message at once, but the report only after it has sent the whole pack.
       if (hasSideBand(push)) response.write(pushMessage(outcome.unpack));
@@ -149,7 +99,7 @@ async function answerPush(
       await ends.disposeAsync();
       // Some proxies, such as Caddy, close the connection if the response ends before the request. An overloaded
       // gateway reads no large pack that it does not use.
-      await discard(!isBusy);
+      await body.discard(!isBusy);
     }
     response.end(pushReport(push, outcome));
   } finally {
@@ -165,7 +115,8 @@ interface Deciding {
   ends: AsyncDisposableStack;
 }
 
-interface Decision extends Deciding, ReadPush {
+interface Decision extends Omit<Deciding, "reader"> {
+  body: PushBody;
   /** Returns the outcome of commands that an error refused. Rethrows an error that no report can contain. */
   failure(refused: PushRequest, error: unknown): PushOutcome;
 }
@@ -173,20 +124,20 @@ interface Decision extends Deciding, ReadPush {
 async function decide(
   parts: GitParts,
   repo: OpenedRepo,
-  { push, reader, signal, ends, entered, failure }: Decision,
+  { push, body, signal, ends, failure }: Decision,
 ): Promise<PushOutcome> {
   if (push.commands.every(isDeletion)) {
     return { unpack: "ok", faults: await commit(parts, repo, push, { packs: [], forward: [] }) };
   }
-  const ahead = await reader.peek(PUSH_AHEAD_BYTES);
+  const ahead = await body.reader.peek(PUSH_AHEAD_BYTES);
   ends.defer(await parts.slots.enter(repo, signal));
-  entered();
+  body.entered();
   // A pack that has arrived completely can be read a second time.
   const isRepeatable = ahead.length < PUSH_AHEAD_BYTES;
   const { outcome, taken } = await readInView(
     () => parts.cache.openObjects(repo, repo.manifest, signal),
     (view) => {
-      const source = isRepeatable ? new PktReader(Readable.from([ahead])) : reader;
+      const source = isRepeatable ? new PktReader(Readable.from([ahead])) : body.reader;
       return decideIn(view, parts, repo, { push, reader: source, signal, ends });
     },
     { signal, isRepeatable: () => isRepeatable, isDoubtful: (decided) => !decided.taken },
@@ -354,7 +305,7 @@ async function commit(
       treeBelow: manifest.treeDepth,
     }),
   });
-  for (const [at, number] of numbers.entries()) faults[number] = results[at];
+  for (const [at, number] of numbers.entries()) faults[number] = results[at]?.text;
   return faults;
 }
 

@@ -4,13 +4,18 @@ import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { expect } from "chai";
 import express from "express";
 import { pino } from "pino";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { PUSH_OPTIONS_MAX, REFS_MAX } from "../../../schemas/repositories/limits.ts";
 import { refuseWhenFull } from "../../http/middleware/refuse-when-full.ts";
 import { requestId } from "../../http/middleware/request-id.ts";
 import { ACCOUNT, type Checkout, type GitGateway, GitWorld } from "../testing/git-world.ts";
+import { EMPTY_PACK, post, pushBody } from "../testing/raw-push.ts";
 import { refuseGit } from "./git-router.ts";
+import { PktReader } from "./pkt-line.ts";
 
 /** Bytes of one file of a push: fewer than the limit for one file. */
 const FILE_BYTES = 20_000_000;
@@ -57,6 +62,46 @@ describe("a push that is refused long before its end", function () {
       if (bytes === LARGE_BYTES) expect(stderr).to.contain("remote: the repository would be too");
     });
   }
+
+  it("refuses each ref of a push of too many, with the limit", async () => {
+    const repo = await world.repo();
+    // Git itself compares each ref with all others, which would take minutes.
+    const commands = Array.from({ length: REFS_MAX + 1 }, (_, i) => ({
+      old: ZERO_ID,
+      value: "a".repeat(40),
+      ref: `refs/tags/n${i}`,
+    }));
+    const push = async (capabilities: string) =>
+      await post(gateway, repo, "git-receive-pack", pushBody(commands, EMPTY_PACK, capabilities));
+    const response = await push("report-status side-band-64k");
+    expect(response.status).to.equal(200);
+    const bands = new PktReader(Readable.from([Buffer.from(await response.arrayBuffer())]));
+    const lines: Buffer[] = [];
+    for (let line = await bands.line(); line instanceof Buffer; line = await bands.line()) {
+      if (line[0] === 1) lines.push(line.subarray(1));
+    }
+    const report = Buffer.concat(lines).toString();
+    const limit = `Cannot push: more than ${REFS_MAX} refs in one push; push fewer at once`;
+    expect(report).to.contain(`unpack ${limit}\n`);
+    expect(report.split(`ng refs/tags/n`)).to.have.length(1 + commands.length);
+    expect(report.split(` ${limit}\n`)).to.have.length(2 + commands.length);
+    const bare = await push("report-status");
+    expect([bare.status, await bare.text()]).to.deep.equal([413, `${limit}\n`]);
+  });
+
+  it("shows git that it sends too many push options", async () => {
+    const work = await world.checkout();
+    await work.commit("first");
+    const remote = gateway.remote(await world.repo());
+    const options = Array.from({ length: PUSH_OPTIONS_MAX + 1 }, () => ["-o", "x"]).flat();
+    for (const atomic of [[], ["--atomic"]]) {
+      const { code, stderr } = await work.tryGit("push", ...atomic, ...options, remote, "main");
+      expect(code, stderr).to.equal(1);
+      const limit = `more than ${PUSH_OPTIONS_MAX} push options`;
+      expect(stderr).to.contain(`main -> main (Cannot push: ${limit}`);
+      expect(stderr).to.not.match(/RPC failed|curl|unexpected|hung up|fatal|failed to report/);
+    }
+  });
 
   it("shows git that too many requests are in progress", async () => {
     const busy = await world.gateway({ bodiesBytesMax: 100_000 });

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import type { ActorClient } from "../../../actors/runtime/calls/actor-client.ts";
 import { ActorError } from "../../../schemas/errors.ts";
-import { BranchName, refNameFault, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { BranchName, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { GIT_SIZE_SETTINGS } from "../../../schemas/repositories/git-sizes.ts";
-import { IMPORT_MS_MAX, REFS_MAX, REPO_SHALLOW_MAX } from "../../../schemas/repositories/limits.ts";
+import { IMPORT_MS_MAX, REPO_SHALLOW_MAX } from "../../../schemas/repositories/limits.ts";
 import {
   type ImportProgress,
   type RepoAddress,
@@ -20,7 +20,7 @@ import { gone, removeAll, statOf } from "../cache/cache-files.ts";
 import { PktReader } from "../git/pkt-line.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
-import { commitPush, reasonOf, refusalOf } from "../packs/commit-push.ts";
+import { changeRefused, commitPush, reasonOf } from "../packs/commit-push.ts";
 import { inspectPack } from "../packs/inspect-pack.ts";
 import { quarantinePack } from "../packs/quarantine.ts";
 import { startGit } from "../process/git-process.ts";
@@ -28,6 +28,7 @@ import { withinBytes } from "./folder-bytes.ts";
 import { importLfs } from "./import-lfs.ts";
 import { type Origin, type OriginParts, openOrigin, originFault } from "./import-origin.ts";
 import { progressOf } from "./import-progress.ts";
+import { describeInvalid, wantedRefs } from "./wanted-refs.ts";
 
 /**
  * Bytes on disk that an import may take beside twice the limit of a repository: for indexes, and for files that are
@@ -42,7 +43,7 @@ export interface ImportParts extends GitParts, OriginParts {
 }
 
 /**
- * Imports a repository. Resolves to a text about missing large files, or null. A repetition changes nothing. Rejects
+ * Imports a repository. Resolves to a text about missing refs and large files, or null. A repetition changes nothing. Rejects
  * with an ActorError that states the reason of a failure.
  */
 export async function importRepo(
@@ -70,8 +71,8 @@ export async function importRepo(
   try {
     await emptyRepository(folder);
     const origin = await openOrigin(parts, { folder, url }, signal);
-    const wanted = wantedRefs(origin, branch);
-    if (wanted.size === 0) return null;
+    const { wanted, invalid } = wantedRefs(origin, branch);
+    if (wanted.size === 0) return describeInvalid(invalid);
     const limit = diskLimit(folder, parts.sizes.repoBytes);
     await withinBytes(limit, signal, async (within) => {
       await fetchRefs(origin, [...wanted.keys()], {
@@ -95,9 +96,10 @@ export async function importRepo(
     if (head !== undefined && refs.has(head)) await setHead(parts.actors, id, head);
     // Large files are also imported before the refs, because a repeated task ends early if the repository has refs.
     const large = { folder, tips: [...refs.values()], url: origin.url };
-    const lacking = await importLfs(parts, repo, large, signal, tell);
+    const lackingFiles = await importLfs(parts, repo, large, signal, tell);
     await takeIn(parts, repo, { folder, refs, signal });
-    return lacking;
+    const lacking = [describeInvalid(invalid), lackingFiles].filter((text) => text !== null);
+    return lacking.length > 0 ? lacking.join(". ") : null;
   } catch (error) {
     // If the timeout has passed, its error replaces the error of the step that it interrupted.
     late.signal.throwIfAborted();
@@ -148,26 +150,6 @@ async function fetchRefs(
     input: `${specs}\n`,
   });
   if (code !== 0) throw originFault(stderr, url);
-}
-
-/** Returns the requested branch, or all branches, tags and notes. Other refs are useful only to the origin's host. */
-function wantedRefs({ refs }: Origin, branch: string | null): Map<string, string> {
-  if (branch !== null) {
-    const ref = `refs/heads/${branch}`;
-    const value = refs.get(ref);
-    if (value === undefined) {
-      throw new ActorError("not_found", `Cannot import: there is no branch "${branch}"`);
-    }
-    return new Map([[ref, value]]);
-  }
-  const isWanted = (ref: string) =>
-    /^refs\/(heads|tags|notes)\//.test(ref) && refNameFault(ref) === undefined;
-  const wanted = new Map([...refs].filter(([ref]) => isWanted(ref)));
-  if (wanted.size > REFS_MAX) {
-    const text = `Cannot import: it has ${wanted.size} refs, more than ${REFS_MAX}`;
-    throw new ActorError("limit_reached", text);
-  }
-  return wanted;
 }
 
 /**
@@ -246,18 +228,18 @@ async function takeIn(
   const commands = [...refs]
     .filter(([ref, value]) => !ref.startsWith("refs/heads/") || types.get(value) === "commit")
     .map(([ref, value]) => ({ old: ZERO_ID, value, ref }));
-  const size = { bytes: 0, bytesMax: repoBytes };
   const faults = await commitPush(parts.actors, repo.id, {
     commands,
     atomic: true,
     generation: repo.manifest.generation,
     forward: [],
     packs: [pack],
-    ...size,
+    bytes: 0,
+    bytesMax: repoBytes,
     treeDepth,
   });
   const refused = reasonOf(faults);
-  if (refused !== undefined) throw refusalOf("Cannot import", refused, size);
+  if (refused) throw changeRefused("Cannot import", refused);
   await parts.cache.adopt(repo.accountId, pack.sha256, taken.files).catch(() => {});
 }
 

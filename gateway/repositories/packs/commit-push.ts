@@ -5,7 +5,6 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { repoTooLarge } from "../../../schemas/repositories/git-sizes.ts";
 import { COMMANDS_BYTES_MAX, PUSH_PARTS_MAX } from "../../../schemas/repositories/limits.ts";
 import {
-  REF_RESULTS,
   type RefCommand,
   type RefResult,
   refResultText,
@@ -40,12 +39,18 @@ interface CommittedPush {
   treeBelow?: number;
 }
 
+/** Why the repository refused one command of a push: the result, and the text that a client shows beside the ref. */
+export interface RefFault {
+  result: Exclude<RefResult, "o">;
+  text: string;
+}
+
 /** Sends a push to the repository. Returns for each command why it was refused, or undefined if it succeeded. */
 export async function commitPush(
   actors: ActorClient,
   id: string,
   { commands, packs, options = [], bytes, ...input }: CommittedPush,
-): Promise<(string | undefined)[]> {
+): Promise<(RefFault | undefined)[]> {
   const push = randomBytes(16).toString("hex");
   const parts = partsOf(commands.map(({ old, value, ref }) => `${old} ${value} ${ref}`));
   const [only, ...others] = parts;
@@ -70,10 +75,14 @@ export async function commitPush(
     { deadlineMs: SWAP_DEADLINE_MS },
   );
   return Array.from(results, (letter, number) => {
-    if (letter === "o") return undefined;
-    if (letter === "q") return repoTooLarge(bytes, input.bytesMax);
     // The contract has no other letters.
-    return refResultText(letter as RefResult, commands[number]?.ref ?? "");
+    const result = letter as RefResult;
+    if (result === "o") return undefined;
+    const isFull = result === "q";
+    const text = isFull
+      ? repoTooLarge(bytes, input.bytesMax)
+      : refResultText(result, commands[number]?.ref ?? "");
+    return { result, text };
   });
 }
 
@@ -81,22 +90,17 @@ export async function commitPush(
  * Returns the fault that explains a refused push, or undefined if it succeeded. In an atomic push, one fault refuses
  * all other refs too, without a reason of their own.
  */
-export function reasonOf(faults: readonly (string | undefined)[]): string | undefined {
+export function reasonOf(faults: readonly (RefFault | undefined)[]): RefFault | undefined {
   const found = faults.filter((fault) => fault !== undefined);
-  return found.find((fault) => fault !== REF_RESULTS.a) ?? found[0];
+  return found.find(({ result }) => result !== "a") ?? found[0];
 }
 
 /**
- * Returns the refusal of a change that is no push of a git client: `storage_full` past the limit for the repository,
- * as for large files, and `conflict` for any other fault of the repository.
+ * Returns the error of a change that is no push of a git client: `storage_full` past the limit for the repository, as
+ * for large files, and `conflict` for any other fault.
  */
-export function refusalOf(
-  action: string,
-  fault: string,
-  { bytes, bytesMax }: Pick<CommittedPush, "bytes" | "bytesMax">,
-): ActorError {
-  const isFull = fault === repoTooLarge(bytes, bytesMax);
-  return new ActorError(isFull ? "storage_full" : "conflict", `${action}: ${fault}`);
+export function changeRefused(action: string, { result, text }: RefFault): ActorError {
+  return new ActorError(result === "q" ? "storage_full" : "conflict", `${action}: ${text}`);
 }
 
 /** Divides commands into the smallest number of messages. */

@@ -17,7 +17,11 @@ import { ALL_PERMISSIONS } from "../../../schemas/account/permissions.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { GIT_SIZES, type GitSizes } from "../../../schemas/repositories/git-sizes.ts";
 import { IMPORT_URL_RULE } from "../../../schemas/repositories/import-url.ts";
-import { IMPORT_DEPTH_MAX, IMPORTS_PER_ACCOUNT_MAX } from "../../../schemas/repositories/limits.ts";
+import {
+  IMPORT_DEPTH_MAX,
+  IMPORTS_PER_ACCOUNT_MAX,
+  REF_DEPTH_MAX,
+} from "../../../schemas/repositories/limits.ts";
 import { repo } from "../../../schemas/repositories/repo.ts";
 import { repoEvents } from "../../../schemas/repositories/repo-events.ts";
 import { selfSignedCertificate } from "../../../scripts/testing/self-signed-certificate.ts";
@@ -434,6 +438,35 @@ describe("imports", function () {
       const found = Object(listed.find((entry) => Object(entry).name === `fail-${number}`));
       expect(found.status_reason).to.match(reason);
     }
+  });
+
+  it("name the refs that were not imported because of their names", async () => {
+    const work = await world.checkout();
+    await work.commit("1");
+    const deep = (number: number) => `refs/heads/n${number}/${"d/".repeat(REF_DEPTH_MAX - 3)}x`;
+    const served = join(world.folder, "served", "names.git");
+    const bare = async (...parameters: string[]) =>
+      await work.git("--git-dir", served, ...parameters);
+    await work.git("clone", "-q", "--mirror", ".", served);
+    const tip = await work.git("rev-parse", "HEAD");
+    for (let number = 10; number < 31; number++) await bare("update-ref", deep(number), tip);
+    await bare("update-server-info");
+    await start("names", { url: `${origin}/names.git` });
+    const shown = await ended("names");
+    expect(shown.status).to.equal("ready");
+    expect(await refsOf("names")).to.deep.equal(["refs/heads/main"]);
+    expect(shown.status_reason).to.match(/^21 refs were not imported, .* not valid here: /);
+    expect(shown.status_reason.match(/refs\/heads\/n\d+\/d/g)).to.have.length(20);
+    expect(shown.status_reason)
+      .to.contain("refs/heads/n10/d")
+      .and.to.match(/, and 1 more$/);
+
+    await bare("update-ref", "-d", "refs/heads/main");
+    await bare("update-server-info");
+    await start("names-2", { url: `${origin}/names.git` });
+    const empty = await ended("names-2");
+    expect([empty.status, empty.status_reason]).to.deep.equal([shown.status, shown.status_reason]);
+    expect(await refsOf("names-2")).to.deep.equal([]);
   });
 
   it("import the large files of the history, and name those that the origin does not serve", async () => {

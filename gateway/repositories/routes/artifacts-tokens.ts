@@ -79,7 +79,7 @@ export function artifactTokenRoutes(repositories: Repositories): Route[] {
 function list(repositories: Repositories) {
   return async ({ parameters, query, signal }: RouteRequest<RepoPath, RepoTokensQuery>) => {
     const { state, page, per_page } = query;
-    const { tokens, total } = await repositories.listTokens(
+    const { tokens, total } = await repositories.tokens.list(
       addressOf(parameters),
       { state, offset: (page - 1) * per_page, limit: per_page },
       signal,
@@ -107,7 +107,7 @@ function mint(repositories: Repositories) {
     const address = addressOf({ ...parameters, name: body.repo });
     const bounds = tokenBounds(caller, repositories.parts.now(), body.ttl);
     const token = { scope: body.scope, ...bounds };
-    const { id, plaintext, scope, expiresAt } = await repositories.mintToken(
+    const { id, plaintext, scope, expiresAt } = await repositories.tokens.mint(
       address,
       token,
       signal,
@@ -119,7 +119,7 @@ function mint(repositories: Repositories) {
 function revoke(repositories: Repositories) {
   return async ({ parameters, signal }: RouteRequest<z.output<typeof RepoTokenPath>>) => {
     const { account_id, namespace, token_id } = parameters;
-    await repositories.revokeToken(account_id, namespace, token_id, signal);
+    await repositories.tokens.revoke(account_id, namespace, token_id, signal);
     return { result: { id: token_id } };
   };
 }

@@ -1,7 +1,7 @@
 /** Limits the tokens of repositories that a caller makes, so that none opens a repository longer than the caller may. */
 import { REPO_TOKEN_TTL_S, REPO_TOKEN_TTL_S_MIN } from "../../../schemas/repositories/limits.ts";
 import type { Caller } from "../../http/caller.ts";
-import type { TokenBounds } from "../repositories.ts";
+import type { TokenBounds } from "../repo-tokens.ts";
 
 /**
  * Returns the bounds of a token with the requested lifetime. It ends with the caller's own API token, or with the OAuth

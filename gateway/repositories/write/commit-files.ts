@@ -12,7 +12,7 @@ import type { RepoAddress } from "../../../schemas/repositories/repo.ts";
 import { type CacheFiles, filesOf, removeAll } from "../cache/cache-files.ts";
 import { PktReader } from "../git/pkt-line.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
-import { commitPush, refusalOf } from "../packs/commit-push.ts";
+import { changeRefused, commitPush } from "../packs/commit-push.ts";
 import type { PackFiles } from "../packs/pack-store.ts";
 import { quarantinePack } from "../packs/quarantine.ts";
 import { type Commit, type Person, parseCommit } from "../read/read-parse.ts";
@@ -104,19 +104,19 @@ async function tryCommit(
     taken.written?.catch(() => {}),
   ]);
   const adopted = parts.cache.adopt(repo.accountId, stored.sha256, taken.files).catch(() => {});
-  const size = { bytes: manifest.bytes, bytesMax: parts.sizes.repoBytes };
   const [fault] = await commitPush(parts.actors, repo.id, {
     commands: [{ old: before ?? ZERO_ID, value: commit.id, ref }],
     atomic: true,
     generation: manifest.generation,
     forward: [0],
     packs: [stored],
-    ...size,
+    bytes: manifest.bytes,
+    bytesMax: parts.sizes.repoBytes,
     treeDepth: Math.max(manifest.treeDepth, COMMIT_PATH_DEPTH_MAX),
   });
-  if (fault === REF_RESULTS.f) return "moved";
-  if (fault === REF_RESULTS.g) return "cleaned";
-  if (fault !== undefined) throw refusalOf("Cannot commit", fault, size);
+  if (fault?.result === "f") return "moved";
+  if (fault?.result === "g") return "cleaned";
+  if (fault) throw changeRefused("Cannot commit", fault);
   await adopted;
   return { commit: parseCommit(commit.id, commit.content), ref, before: before ?? null };
 }

@@ -224,7 +224,7 @@ async function forkInParts(
     treeDepth,
   });
   const fault = reasonOf(faults);
-  if (fault !== undefined) throw new ActorError("conflict", `Cannot fork: ${fault}`);
+  if (fault) throw new ActorError("conflict", `Cannot fork: ${fault.text}`);
   for (let from = 0; from < files.length; from += LFS_NAMED_MAX) {
     const objects = files.slice(from, from + LFS_NAMED_MAX).map(heldNow);
     await actors.call(repoContract, made.id, "nameLfsObjects", {

@@ -48,7 +48,7 @@ export const WireRepo = z.object({
     .string()
     .nullable()
     .describe(
-      "Why an import or a fork has failed, or what an import lacks: large files that its host does not give",
+      "Why an import or a fork has failed, or what an import lacks: refs whose names are not valid here, and large files that its host does not give",
     ),
 });
 
