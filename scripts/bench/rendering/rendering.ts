@@ -12,7 +12,7 @@ import { Gotenberg } from "./gotenberg.ts";
 import { INVOICE } from "./invoice.ts";
 
 const AT_ONCE = [1, 4, 16];
-const ROUNDS = 3;
+const ROUNDS = 7;
 const ROUND_MS = 2_000;
 const FIRST_PDFS = 6;
 const IDLE_SECONDS = 2;
