@@ -96,9 +96,7 @@ function changesIn({ stdin, stdout }: Pick<RunningGit, "stdin" | "stdout">) {
     while (isPath || !rest.endsWith(LEVEL_END)) {
       const { value, done } = await output.next();
       if (done) throw new Error("Cannot count differences: git stopped unexpectedly");
-      // Splits only the new chunk, because a name may be longer than many chunks.
-      const fields: string[] = value.toString("latin1").split("\0");
-      fields[0] = `${rest}${fields[0]}`;
+      const fields = `${rest}${value.toString("latin1")}`.split("\0");
       rest = fields.pop() ?? "";
       for (const field of fields) {
         isPath = !isPath;
