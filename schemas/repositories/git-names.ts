@@ -42,9 +42,6 @@ export const ObjectId = z.string().regex(/^[0-9a-f]{40}$/, "Expected 40 lower-ca
 /** The old value of a new ref in a push, and the new value of a deleted one. */
 export const ZERO_ID = "0".repeat(40);
 
-/** The id of the tree without entries, which git knows in every repository. */
-export const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-
 /**
  * Refs that no client may change. A ref below `replace` would replace an object for all readers. `bisect`,
  * `rewritten` and `worktree` belong to one working copy of git. `internal` is reserved for this server.

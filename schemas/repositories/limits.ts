@@ -261,12 +261,6 @@ export const SNIFFED_BYTES = 8_000;
 export const DIFF_FILES_MAX = 3_000;
 export const DIFF_PATCH_BYTES_MAX = 2 * 1024 * 1024;
 /**
- * Limits for the directories and files that may differ between the two commits of a diff. Git reads some 50,000
- * directories a second, and needs 320 bytes of memory for each file.
- */
-export const DIFF_COMPARED_DIRECTORIES_MAX = 200_000;
-export const DIFF_COMPARED_FILES_MAX = 1_000_000;
-/**
  * Limits for the files in an archive and their decompressed bytes. An archive may also have as many directories as
  * files. The bytes are those of REPO_BYTES_MAX.
  */

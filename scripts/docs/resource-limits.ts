@@ -104,8 +104,6 @@ import {
   ARCHIVE_PATH_BYTES_MAX,
   COMMIT_BODY_BYTES_MAX,
   COMMIT_CHANGES_MAX,
-  DIFF_COMPARED_DIRECTORIES_MAX,
-  DIFF_COMPARED_FILES_MAX,
   DIFF_FILES_MAX,
   DIFF_PATCH_BYTES_MAX,
   FILE_BYTES_MAX,
@@ -196,11 +194,6 @@ export const REPOSITORIES: readonly LimitRow[] = [
     "a diff; an archive",
     `${count(DIFF_FILES_MAX)} files and ${bytes(DIFF_PATCH_BYTES_MAX)} of patch; ${count(ARCHIVE_FILES_MAX)} files and ${bytes(ARCHIVE_BYTES_MAX)}`,
     "cut, and says so; 413",
-  ],
-  [
-    "directories and files that differ between the two commits of a diff",
-    `${count(DIFF_COMPARED_DIRECTORIES_MAX)}; ${count(DIFF_COMPARED_FILES_MAX)}`,
-    "413",
   ],
   [
     "directories of an archive; all paths of its files and directories",

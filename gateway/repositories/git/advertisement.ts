@@ -4,7 +4,7 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { EMPTY_TREE, ZERO_ID } from "../../../schemas/repositories/git-names.ts";
+import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
 import { type CacheFiles, statOf } from "../cache/cache-files.ts";
 import type { Manifest } from "../cache/manifest-reader.ts";
 import { readInView } from "../cache/read-in-view.ts";
@@ -126,4 +126,6 @@ export class FetchCapabilities {
   }
 }
 
+/** The empty tree, an object that git knows even if the repository does not store it. */
+const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const ANSWER_MS = 30_000;

@@ -2,11 +2,11 @@
  * Reads the differences between two commits, up to a limit: the changed files, and their changed lines as a patch.
  */
 
+import { ActorError } from "../../../schemas/errors.ts";
 import { DIFF_FILES_MAX, DIFF_PATCH_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
 import type { GitParts } from "../git-parts.ts";
 import type { OpenedRepo } from "../opened-repo.ts";
 import { startGit } from "../process/git-process.ts";
-import { checkDifferences, type DifferenceLimits, tooLong } from "./check-differences.ts";
 import type { ObjectReaders } from "./read-objects.ts";
 
 /** Limit for the bytes of git's list of files. Git is killed there. */
@@ -60,20 +60,11 @@ export async function readDiff(
     head,
     signal,
     msMax = DIFF_MS_MAX,
-    ...limits
-  }: { base: string; head: string; signal: AbortSignal; msMax?: number } & DifferenceLimits,
+  }: { base: string; head: string; signal: AbortSignal; msMax?: number },
 ): Promise<Diff> {
   const leave = await parts.slots.enter(repo, signal);
   try {
-    const objects = parts.readers.reader(repo, signal);
-    const treeOf = async (commit: string) => {
-      const tree = await objects.head(`${commit}^{tree}`);
-      if (!tree) throw new Error(`Cannot compare commits: ${commit} is not there`);
-      return tree.id;
-    };
     const [listed, patch] = await parts.readers.inView(repo, signal, async (view) => {
-      const trees = { base: await treeOf(base), head: await treeOf(head) };
-      await checkDifferences(view, trees, { ...limits, msMax, signal });
       const run = (format: readonly string[], bytesMax: number) => {
         const parameters = ["diff-tree", "-r", "-M", "--no-ext-diff", "--no-textconv", ...format];
         return cut([...parameters, base, head, "--"], view, { bytesMax, msMax, signal });
@@ -122,7 +113,10 @@ async function cut(
   const isCut = bytes > bytesMax;
   const { code, stderr } = await git.exit;
   signal.throwIfAborted();
-  if (late.aborted && !isCut) throw tooLong();
+  if (late.aborted && !isCut) {
+    const text = "Cannot compare: the difference takes too long to find";
+    throw new ActorError("deadline_exceeded", text);
+  }
   if (code !== 0 && !isCut) throw new Error(`Cannot compare commits: ${stderr}`);
   return { output: Buffer.concat(chunks).subarray(0, bytesMax), isCut };
 }

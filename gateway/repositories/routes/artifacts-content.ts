@@ -2,7 +2,7 @@
 import type { Response } from "express";
 import { z } from "zod";
 import { nothing } from "../../../schemas/http/nothing.ts";
-import { EMPTY_TREE, isProtected } from "../../../schemas/repositories/git-names.ts";
+import { isProtected } from "../../../schemas/repositories/git-names.ts";
 import { commitBodyBytes } from "../../../schemas/repositories/git-sizes.ts";
 import {
   type CommitFiles,
@@ -36,6 +36,9 @@ import {
 import { addressOf, pageInfo, questionOf, REPO, readCursor } from "./artifacts-shapes.ts";
 import { artifactsWording } from "./artifacts-wording.ts";
 import { ReadBudget } from "./read-budget.ts";
+
+/** The id of the tree without entries, which git knows in every repository. */
+const EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 /**
  * Each byte of an object reserves this many bytes of memory, because tree entries are three to four times as long in
@@ -108,7 +111,6 @@ const GET_DIFF = {
   permissions: ["artifacts.read"],
   parameters: RepoPath,
   query: DiffQuery,
-  refusals: ["object_too_large"],
   answer: { result: WireDiff },
 } as const;
 

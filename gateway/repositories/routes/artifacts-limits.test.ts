@@ -14,7 +14,6 @@ import {
 } from "../../../schemas/repositories/limits.ts";
 import { until } from "../../../scripts/testing/until.ts";
 import { ArtifactsWorld } from "../../testing/artifacts-world.ts";
-import type { DifferenceLimits } from "../read/check-differences.ts";
 import { Archives } from "../read/read-archive.ts";
 import { readDiff } from "../read/read-diff.ts";
 import { Repositories } from "../repositories.ts";
@@ -199,25 +198,6 @@ describe("limits of repository operations", function () {
     const differing = (msMax: number) => readDiff(parts, repo, { base, head, signal, msMax });
     expect(await codeOf(differing(1))).to.equal("deadline_exceeded");
     expect((await differing(30_000)).files).to.have.length(1);
-    await until("no place is held", () => world.git.parts.slots.running === 0);
-  });
-
-  it("a difference is refused when more directories or files differ than its limits", async () => {
-    const base = await put("kept", "0");
-    await put("a/b/c/ä b", "1");
-    await put("a/d", "1");
-    const head = await put("e/f", "1");
-    const { parts } = world.opened.repositories;
-    const repo = await world.opened.repositories.open(addressOf(), signal);
-    const paths = async (limits: DifferenceLimits) =>
-      (await readDiff(parts, repo, { base, head, signal, ...limits })).files.map(
-        ({ path }) => path,
-      );
-    // The directories a, a/b, a/b/c and e.
-    expect(await codeOf(paths({ directoriesMax: 3 }))).to.equal("object_too_large");
-    expect(await codeOf(paths({ filesMax: 2 }))).to.equal("object_too_large");
-    const found = await paths({ directoriesMax: 4, filesMax: 3 });
-    expect(found).to.deep.equal(["a/b/c/ä b", "a/d", "e/f"]);
     await until("no place is held", () => world.git.parts.slots.running === 0);
   });
 
