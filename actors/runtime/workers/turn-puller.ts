@@ -229,7 +229,9 @@ export class TurnPuller implements TaskSource {
           }
         }
         this.#assign();
-        isQuiet = subjects.length === 0 && isSingleServer(bus);
+        // The queue of the whole lane has no notifications.
+        const isWholeUsed = now - wholeLane.usedAt < WHOLE_LANE_USED_MS;
+        isQuiet = subjects.length === 0 && !isWholeUsed && isSingleServer(bus);
       } catch (error) {
         logger.warn({ err: error, kind, lane }, "queues not read, will try again");
       }

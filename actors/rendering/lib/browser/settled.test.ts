@@ -197,6 +197,15 @@ describe("waiting until a page has settled", function () {
       });
     }
 
+    for (const [name, part] of [
+      ["a picture that loads only where it is seen", `<img loading=lazy src="data:,">`],
+      ["an address to which it leads on", `<meta http-equiv=refresh content="9;url=/">`],
+    ]) {
+      it(`is looked at again if it has ${name}`, async () => {
+        expect((await observe(`<p>x${part}`)).looks).to.be.above(1);
+      });
+    }
+
     it("is looked at again if a style sheet that comes later moves it", async () => {
       const { url, looking } = styled(
         "@keyframes fade { from { opacity: 0 } } p { animation: fade 0.2s }",

@@ -28,7 +28,7 @@ interface Limits {
 /** The state of the document at one sample. */
 interface DocumentState {
   isLoaded: boolean;
-  /** The document contains no script and no other active content, so only requests can change it. */
+  /** The document contains no script and no other active content, so only requests that it has sent can change it. */
   isStatic: boolean;
   /** Milliseconds since the last change of the document's elements, attributes or texts. */
   idleMs: number;
@@ -45,15 +45,26 @@ export async function settled(
   { requests, settleMs, ...limits }: Limits & { requests: RequestsInFlight; settleMs: number },
 ): Promise<void> {
   const first = await loaded(context, requests, limits);
-  if (first?.isStatic) {
-    if (requests.count === 0) return;
-    const isIdle = await requests.none({ ms: DRAWING_SAMPLE_MS, ...limits });
-    // A style sheet may have started an animation.
-    if (isIdle && (await stateOf(context, limits))?.isStatic && requests.count === 0) return;
-  }
-  await patiently({ ...limits, ms: settleMs }, (signal) =>
-    quiet(context, requests, { ...limits, signal }),
-  );
+  if (first?.isStatic && requests.count === 0) return;
+  await patiently({ ...limits, ms: settleMs }, async (signal) => {
+    const limited = { ...limits, signal };
+    if (first?.isStatic && (await staysStatic(context, requests, limited))) return;
+    await quiet(context, requests, limited);
+  });
+}
+
+/**
+ * Waits a moment for the last requests of a loaded static page, whose ends may be reported after its load event.
+ * Returns whether they have ended and the page is still static: a style sheet may have started an animation.
+ */
+async function staysStatic(
+  context: Observed,
+  requests: RequestsInFlight,
+  limits: Limits,
+): Promise<boolean> {
+  if (!(await requests.waitForNone({ ms: DRAWING_SAMPLE_MS, ...limits }))) return false;
+  const state = await stateOf(context, limits);
+  return state?.isStatic === true && requests.count === 0;
 }
 
 /**
@@ -69,8 +80,8 @@ async function loaded(
   context.page.on("load", load);
   try {
     const beganAt = clock.monotonic();
-    for (;;) {
-      const state = await stateOf(context, { signal, clock });
+    for (let loadMs = STATIC_LOAD_MS; ; loadMs = 0) {
+      const state = await stateOf(context, { signal, clock }, loadMs);
       signal.throwIfAborted();
       if (state?.isLoaded) return state;
       const waitedMs = clock.monotonic() - beganAt;
@@ -127,12 +138,17 @@ function quietMsOf(page: Page, hasChanged: boolean): number {
 
 /**
  * Returns undefined while the page navigates to another document, because some evaluations never get a reply then.
+ * If the document is static and still loads, the state is that at its load event, or after `loadMs`.
  */
-async function stateOf(context: Observed, limits: Limits): Promise<DocumentState | undefined> {
+async function stateOf(
+  context: Observed,
+  limits: Limits,
+  loadMs = 0,
+): Promise<DocumentState | undefined> {
   let state: DocumentState | undefined;
   try {
     await patiently({ ...limits, ms: LOOK_MS }, async () => {
-      state = (await context.evaluate(STATE)) as DocumentState;
+      state = (await context.evaluate(stateExpression(loadMs))) as DocumentState;
     });
   } catch (error) {
     if (!(error instanceof ActorError && error.code === "page_navigated_away")) throw error;
@@ -141,14 +157,14 @@ async function stateOf(context: Observed, limits: Limits): Promise<DocumentState
 }
 
 /**
- * How long a sample of a static document waits for its load event: half of LOOK_MS. A second sample after that event
- * would take two more round trips, 5 % of a small PDF by address.
+ * How long the first sample of a static document waits for its load event: half of LOOK_MS. A second sample after that
+ * event would take two more round trips, 5 % of a small PDF by address.
  */
 const STATIC_LOAD_MS = LOOK_MS / 2;
 
 // Runs in the page. The observer stays in the isolated world after the first sample. It observes the document, and
 // the open shadow roots and same-site frames that exist at a sample.
-const STATE = `(async () => {
+const stateExpression = (loadMs: number) => `(async () => {
   const watch = globalThis.trunklineWatch ??= (() => {
     const watch = { changedAt: performance.now(), changes: 0, roots: new WeakSet() };
     watch.observer = new MutationObserver(() => {
@@ -168,12 +184,13 @@ const STATE = `(async () => {
     }
   };
   look(document);
-  const acts = "script, iframe, frame, object, embed, [onload], [onerror], video, audio, canvas, template[shadowrootmode]";
+  const acts = "script, iframe, frame, object, embed, [onload], [onerror], video, audio, canvas, template[shadowrootmode], " +
+    "img[loading=lazy], meta[http-equiv=refresh i]";
   const isStill = () => document.querySelector(acts) === null && document.getAnimations().length === 0;
-  if (document.readyState !== "complete" && isStill()) {
+  if (${loadMs} > 0 && document.readyState !== "complete" && isStill()) {
     await new Promise((resolve) => {
       addEventListener("load", resolve, { once: true });
-      setTimeout(resolve, ${STATIC_LOAD_MS});
+      setTimeout(resolve, ${loadMs});
     });
   }
   const isLoaded = document.readyState === "complete";

@@ -100,7 +100,7 @@ export class RequestsInFlight {
    * Waits at most `ms` until no request is in flight, and returns whether that is so. Puppeteer reports the end of a
    * request some milliseconds after the load event that waited for it.
    */
-  async none({ ms, signal, clock }: { ms: number; signal: AbortSignal; clock: Clock }) {
+  async waitForNone({ ms, signal, clock }: { ms: number; signal: AbortSignal; clock: Clock }) {
     const endsAt = clock.monotonic() + ms;
     while (this.#requests.size > 0) {
       const leftMs = endsAt - clock.monotonic();
