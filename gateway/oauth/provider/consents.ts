@@ -9,7 +9,7 @@ import { findMember } from "../../account/find-member.ts";
 import { callFew } from "../../http/call-few.ts";
 import type { Registered } from "../clients/live-client.ts";
 import { recordsOf } from "../library/request-records.ts";
-import { coversMembership } from "../tokens/covers-membership.ts";
+import { coversMembership } from "../../account/covers-membership.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
 import { newGrantId } from "../tokens/token-text.ts";
 

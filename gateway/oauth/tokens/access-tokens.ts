@@ -19,7 +19,7 @@ import type { Caller } from "../../http/locals.ts";
 import { WatchedCache } from "../../http/watched-cache.ts";
 import { findClient } from "../clients/find-client.ts";
 import type { LiveClient } from "../clients/live-client.ts";
-import { coversMembership } from "./covers-membership.ts";
+import { coversMembership } from "../../account/covers-membership.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
 
