@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { until } from "../../scripts/testing/until.ts";
 import { SESSION_HEADER, SESSION_HEADER_VALUE } from "../account/session-callers.ts";
-import { authorizationPath, ClientCalls } from "./testing/client-calls.ts";
+import { authorizationPath, ClientCalls, makePublic } from "./testing/client-calls.ts";
 import {
   newPerson,
   type OAuthWorld,
@@ -11,6 +11,8 @@ import {
 } from "./testing/oauth-world.ts";
 
 type Guest = Awaited<ReturnType<typeof newPerson>>;
+
+const scopes = ["openid", "account.write", "apps.read"];
 
 describe("grants of a person who left an account and joined it again", function () {
   this.timeout(120_000);
@@ -22,8 +24,7 @@ describe("grants of a person who left an account and joined it again", function 
     world = await oauthWorld({ gateways: 2 });
     calls = new ClientCalls(world);
     members = `/accounts/${world.accountId}/members`;
-    const scopes = ["account.write", "apps.read"];
-    client = await world.makeClient({ scopes, optional_scopes: [] });
+    client = await makePublic(world, { scopes, optional_scopes: [] });
   });
   after(() => world?.stop());
 
@@ -35,13 +36,17 @@ describe("grants of a person who left an account and joined it again", function 
       const guest = await newPerson(world);
       await join(guest);
       const first = await consented(guest, "account.write apps.read");
-      const made = await mint(first.access_token);
+      const made = await mint(first.access_token, guest.email);
       expect(await opened(first.access_token, made)).to.deep.equal([200, 200, 200, 200]);
+      expect(await statusOf(guest.email)).to.equal("active");
       await leave(guest);
+      expect(await statusOf(guest.email)).to.equal("expired");
       await join(guest);
+      expect(await statusOf(guest.email)).to.equal("expired");
       const old = (await calls.refresh(first.refresh_token, { by: client })).body;
-      const tokens = [first.access_token, old.access_token, made];
-      const refused = [404, 404, 404, 404, 401, 401];
+      expect(old.error).to.equal("invalid_grant");
+      const tokens = [first.access_token, made];
+      const refused = [404, 404, 401, 401];
       expect(await opened(...tokens)).to.deep.equal(refused);
       expect(await errorOf(guest, "account.write")).to.equal("consent_required");
       expect(await allowances(guest)).to.deep.equal([false]);
@@ -67,6 +72,43 @@ describe("grants of a person who left an account and joined it again", function 
     expect(await errorOf(guest, "account.write")).to.equal(null);
   });
 
+  it("still reach another account, and a new consent is requested for both", async () => {
+    const guest = await newPerson(world);
+    const own = await join(guest);
+    const both = await consented(guest, "account.write", [world.accountId, own]);
+    await left(guest);
+    expect(await errorOf(guest, "account.write")).to.equal(null);
+    await join(guest);
+    expect([isTicked(guest, own), isTicked(guest, world.accountId)]).to.deep.equal([true, false]);
+    expect(await errorOf(guest, "account.write")).to.equal("consent_required");
+    const token = (await calls.refresh(both.refresh_token, { by: client })).body.access_token;
+    expect(await opened(token)).to.deep.equal([404, 404]);
+    expect(await openedIn(own, token)).to.equal(200);
+  });
+
+  it("of a private client open nothing if the person left the account of the client, and joined it again", async () => {
+    const by = await world.makeClient({ scopes, optional_scopes: [] });
+    const guest = await newPerson(world);
+    const own = await join(guest);
+    for (const [scope, accounts] of [
+      ["openid account.write", [own]],
+      ["openid", []],
+    ] as const) {
+      const first = await consented(guest, scope, accounts, by);
+      expect(await userinfo(first.access_token)).to.equal(200);
+      if (accounts.length > 0) expect(await openedIn(own, first.access_token)).to.equal(200);
+      expect(await errorOf(guest, scope, by)).to.equal(null);
+      await left(guest);
+      await join(guest);
+      expect(await userinfo(first.access_token)).to.equal(401);
+      expect(await openedIn(own, first.access_token)).to.equal(401);
+      const refreshed = (await calls.refresh(first.refresh_token, { by })).body;
+      expect(refreshed.error).to.equal("invalid_grant");
+      expect(await errorOf(guest, scope, by)).to.equal("consent_required");
+    }
+  });
+
+  /** Resolves to the guest's own account. */
   async function join({ person, email, password }: Guest) {
     const json = { email, roles: ["Administrator"] };
     const { body } = await world.api(members, { method: "POST", json });
@@ -76,6 +118,9 @@ describe("grants of a person who left an account and joined it again", function 
       await person.open(authorizationPath(client, { prompt: "consent" }));
       return person.seen.text.includes(world.accountId);
     });
+    const boxes = person.seen.text.matchAll(/name="account" value="([0-9a-f]+)"/g);
+    const [own = ""] = [...boxes].flatMap(([, id = ""]) => (id === world.accountId ? [] : [id]));
+    return own;
   }
 
   async function removed(guest: Guest) {
@@ -96,24 +141,51 @@ describe("grants of a person who left an account and joined it again", function 
     expect(answer.status).to.equal(200);
   }
 
-  async function consented({ person }: Guest, scope: string): Promise<Wire> {
-    await person.open(authorizationPath(client, { scope, prompt: "consent" }));
-    await person.submit({ decision: "allow", account: [world.accountId] });
+  async function consented(
+    { person }: Guest,
+    scope: string,
+    accounts: readonly string[] = [world.accountId],
+    by = client,
+  ): Promise<Wire> {
+    await person.open(authorizationPath(by, { scope, prompt: "consent" }));
+    await person.submit({ decision: "allow", account: [...accounts] });
     const code = new URL(person.seen.url).searchParams.get("code");
-    return (await calls.redeem(code, { by: client })).body;
+    return (await calls.redeem(code, { by })).body;
+  }
+
+  /** Returns whether the consent page that the person sees preselects the account. */
+  function isTicked({ person }: Guest, accountId: string): boolean {
+    const [box = ""] =
+      new RegExp(`<input [^>]*value="${accountId}"[^>]*>`).exec(person.seen.text) ?? [];
+    expect(box).to.contain('type="checkbox"');
+    return box.includes(" checked");
   }
 
   /** Returns the error of a request that may not ask the person; null if it gets a code. */
-  async function errorOf({ person }: Guest, scope: string) {
-    await person.open(authorizationPath(client, { scope, prompt: "none" }));
+  async function errorOf({ person }: Guest, scope: string, by = client) {
+    await person.open(authorizationPath(by, { scope, prompt: "none" }));
     return new URL(person.seen.url).searchParams.get("error");
   }
 
-  async function mint(token: string): Promise<string> {
+  async function mint(token: string, name: string): Promise<string> {
     const policies = [{ effect: "allow", permission_groups: [{ id: "account.write" }] }];
-    const json = { name: "made", policies };
+    const json = { name, policies };
     const path = `/accounts/${world.accountId}/tokens`;
     return (await world.api(path, { method: "POST", token, json })).body.result.value;
+  }
+
+  /** Returns the status of the API token with this name, as the account lists it. */
+  async function statusOf(name: string): Promise<string> {
+    const { body } = await world.api(`/accounts/${world.accountId}/tokens?per_page=50`);
+    return body.result.find((token: Wire) => token.name === name).status;
+  }
+
+  const openedIn = async (accountId: string, token: string) =>
+    (await world.api(`/accounts/${accountId}/members`, { token })).status;
+
+  async function userinfo(token: string): Promise<number> {
+    const headers = { Authorization: `Bearer ${token}` };
+    return (await fetch(`${world.urls[0]}/oauth2/userinfo`, { headers })).status;
   }
 
   /** Returns the status of a request for the account with each token at each gateway. */

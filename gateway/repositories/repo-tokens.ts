@@ -49,7 +49,7 @@ export class RepoTokens {
       const { secret, secretHash } = newRepoToken();
       const input = { secretHash, scope, ttlS: REPO_TOKEN_TTL_S, ...bounds };
       await this.announce(address.accountId, id, input);
-      const token = await mintWithRoom(actors, id, input);
+      const token = await mintWithRoom(actors, { id, accountId: address.accountId }, input);
       return { ...token, plaintext: repoTokenText(secret, token.expiresAt) };
     });
   }
@@ -66,7 +66,7 @@ export class RepoTokens {
     const { actors, finder } = this.#parts;
     return finder.with(address, signal, async (id) => {
       await actors.call(repo, id, "get", address, { signal });
-      return listWithEnded(actors, id, query, signal);
+      return listWithEnded(actors, { id, accountId: address.accountId }, query, signal);
     });
   }
 

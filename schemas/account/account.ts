@@ -23,7 +23,7 @@ export const Member = z.object({
   roles: Roles,
   /**
    * The invitation by which the member joined, so that a person who left and joined again has another membership.
-   * Absent for who opened the account, and for members who joined before this was stored.
+   * Absent for the person who opened the account, and for members who joined before this was stored.
    */
   invitationId: Id.optional(),
 });

@@ -71,6 +71,11 @@ export const apiToken = defineContract({
     },
     /** Revokes the token permanently: its id is never issued again. */
     revoke: { input: z.object({}), reply: z.object({}) },
+    /**
+     * Revokes the token if its time has ended, and may be repeated. Refuses as `conflict` if the token is issued and has
+     * not expired.
+     */
+    revokeExpired: { input: z.object({}), reply: z.object({}) },
     /** Reminder: deletes the state of a revoked token. */
     forget: { input: z.object({}) },
   },

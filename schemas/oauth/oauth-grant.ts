@@ -21,10 +21,13 @@ export const Consent = z.object({
   rejectedScopes: Scopes,
   accountIds: z.array(Id).max(ACCOUNTS_PER_GRANT_MAX),
   /**
-   * The invitations by which the person had joined these accounts. The consent does not count for an account that the
-   * person left and joined again by another invitation.
+   * The invitations by which the person had joined these accounts, and the account of a private client. The consent does
+   * not count for an account that the person left and joined again by another invitation.
    */
-  invitationIds: z.array(Id).max(ACCOUNTS_PER_GRANT_MAX).optional(),
+  invitationIds: z
+    .array(Id)
+    .max(ACCOUNTS_PER_GRANT_MAX + 1)
+    .optional(),
 });
 export type Consent = z.infer<typeof Consent>;
 

@@ -130,6 +130,27 @@ describe("api-token", () => {
     expect(refusal(() => run("issue", state, token)).code).to.equal("conflict");
   });
 
+  it("revokeExpired() revokes an expired token, and refuses one that has not expired", () => {
+    const until = (expiresAt: number) =>
+      run("issue", apiTokenActor.initial, { ...token, expiresAt }).state;
+    const expired = run("revokeExpired", until(2_000), {}, 2_000);
+    expect(expired.state).to.deep.equal({ status: "revoked" });
+    expect(expired.remind).to.deep.equal({ forget: 2_000 + TOKEN_REVOKED_KEPT_MS });
+    expect(run("revokeExpired", expired.state, {}, 3_000).changed).to.equal(false);
+    for (const state of [until(2_000), issued]) {
+      const refused = refusal(() => run("revokeExpired", state, {}, 1_999));
+      expect(refused.code).to.equal("conflict");
+    }
+    const prolonged = run("change", until(2_000), { opens: { permissions, expiresAt: 5_000 } });
+    const refused = refusal(() => run("revokeExpired", prolonged.state, {}, 4_999));
+    expect(refused.code).to.equal("conflict");
+  });
+
+  it("revokeExpired() of a token that was never issued prevents that it is issued", () => {
+    const { state } = run("revokeExpired", apiTokenActor.initial, {});
+    expect(refusal(() => run("issue", state, token)).code).to.equal("conflict");
+  });
+
   it("revoke() keeps the state for TOKEN_REVOKED_KEPT_MS, and then forget() deletes it", () => {
     for (const state of [issued, apiTokenActor.initial]) {
       const revoked = run("revoke", state, {}, 5_000);

@@ -2,7 +2,7 @@
 import { account } from "../../../schemas/account/account.ts";
 import { apiToken } from "../../../schemas/account/api-token.ts";
 import { TOKEN_USED_EVERY_MS } from "../../../schemas/account/limits.ts";
-import { envelope } from "../../../schemas/contract.ts";
+import { type DeepReadonly, envelope } from "../../../schemas/contract.ts";
 import { ActorError } from "../../../schemas/errors.ts";
 import { defineActor } from "../../runtime/kinds/define-actor.ts";
 import { sameHash } from "../lib/hashes/same-hash.ts";
@@ -75,10 +75,13 @@ export const apiTokenActor = defineActor(apiToken, {
       };
     },
 
-    revoke(state, _input, { now }) {
-      if (state.status === "revoked") return { state, reply: {} };
-      const remind = { forget: now + TOKEN_REVOKED_KEPT_MS };
-      return { state: { status: "revoked" as const }, remind, reply: {} };
+    revoke: (state, _input, { now }) => revoked(state, now),
+
+    revokeExpired(state, _input, { now }) {
+      if (state.status === "issued" && now < (state.expiresAt ?? Number.POSITIVE_INFINITY)) {
+        throw new ActorError("conflict", "Cannot revoke token as expired: it has not expired");
+      }
+      return revoked(state, now);
     },
 
     forget(state) {
@@ -86,3 +89,9 @@ export const apiTokenActor = defineActor(apiToken, {
     },
   },
 });
+
+function revoked(state: DeepReadonly<ApiTokenState>, now: number) {
+  if (state.status === "revoked") return { state, reply: {} };
+  const remind = { forget: now + TOKEN_REVOKED_KEPT_MS };
+  return { state: { status: "revoked" as const }, remind, reply: {} };
+}

@@ -151,7 +151,7 @@ describe("grant-list", () => {
       scopes: [...ALL_SCOPES],
       rejectedScopes: [...ALL_SCOPES],
       accountIds: many(ACCOUNTS_PER_GRANT_MAX),
-      invitationIds: many(ACCOUNTS_PER_GRANT_MAX),
+      invitationIds: many(ACCOUNTS_PER_GRANT_MAX + 1),
       grantIds: many(GRANTS_PER_CLIENT_MAX),
       consentedAt: Number.MAX_SAFE_INTEGER,
       lastGrantAt: Number.MAX_SAFE_INTEGER,

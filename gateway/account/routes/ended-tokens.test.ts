@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { account } from "../../../schemas/account/account.ts";
+import { apiToken } from "../../../schemas/account/api-token.ts";
 import { TOKENS_PER_ACCOUNT_MAX } from "../../../schemas/limits.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
@@ -16,9 +17,9 @@ describe("places of ended API tokens", () => {
   });
   afterEach(() => gateway.stop());
 
-  const create = (name: string, times = {}) => {
-    const policies = [{ effect: "allow", permission_groups: [{ id: "apps.read" }] }];
-    return gateway.ask(tokens, { method: "POST", json: { name, policies, ...times } });
+  const create = (name: string, times = {}, { by = gateway.token, id = "apps.read" } = {}) => {
+    const policies = [{ effect: "allow", permission_groups: [{ id }] }];
+    return gateway.ask(tokens, { method: "POST", json: { name, policies, ...times }, token: by });
   };
   const until = (afterMs: number) => ({ expires_on: new Date(START + afterMs).toISOString() });
   const list = async () =>
@@ -50,6 +51,38 @@ describe("places of ended API tokens", () => {
     expect(await names()).to.include("lasting");
   });
 
+  it("createToken() at the limit keeps a token that was prolonged while the account lists its earlier end", async () => {
+    const prolonged = (await create("prolonged", until(HOUR_MS))).json?.result;
+    await create("later", until(2 * HOUR_MS));
+    await fill();
+    // As a PUT does whose second call fails.
+    const opens = { permissions: ["apps.read" as const], expiresAt: START + 9 * HOUR_MS };
+    await gateway.actors.call(apiToken, prolonged.id, "change", { opens });
+    gateway.clock.now += 3 * HOUR_MS;
+    expect((await create("new")).status).to.equal(200);
+    expect(await names())
+      .to.include("prolonged")
+      .and.not.to.include("later");
+    expect((await create("another")).status).to.equal(409);
+    const { status } = await gateway.ask("/v4/user/tokens/verify", { token: prolonged.value });
+    expect(status).to.equal(200);
+  });
+
+  it("createToken() at the limit keeps expired tokens that the caller may not delete", async () => {
+    const by = await gateway.tokenWith("account.write", "apps.read");
+    await create("higher", until(HOUR_MS), { id: "apps.write" });
+    await create("equal", until(2 * HOUR_MS));
+    await fill();
+    gateway.clock.now += 3 * HOUR_MS;
+    expect((await create("new", {}, { by })).status).to.equal(200);
+    expect(await names())
+      .to.include("higher")
+      .and.not.to.include("equal");
+    expect((await create("another", {}, { by })).status).to.equal(409);
+    expect((await create("another")).status).to.equal(200);
+    expect(await names()).not.to.include("higher");
+  });
+
   it("createToken() below the limit removes no token that has ended", async () => {
     await create("first", until(HOUR_MS));
     gateway.clock.now += HOUR_MS;
@@ -68,7 +101,8 @@ describe("places of ended API tokens", () => {
   });
 
   it("createToken() at the limit takes the place of a token whose grant has ended before an expired one", async () => {
-    const [grantId, userId] = ["a".repeat(32), "b".repeat(32)];
+    // The person who opened the account.
+    const [grantId, userId] = ["a".repeat(32), gateway.accountId];
     const consent = { clientId: "c".repeat(32), scopes: [], rejectedScopes: [], accountIds: [] };
     await gateway.actors.call(grantList, userId, "consent", consent);
     const expiresAt = START + 9 * HOUR_MS;

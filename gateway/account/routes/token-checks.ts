@@ -42,6 +42,10 @@ export function checkExpiry({ expires_on: text }: TokenTimes, now: number): void
   throw new ActorError("invalid_request", "Cannot create token: see the faults", { faults });
 }
 
+/** Returns whether the caller has all these permissions. */
+export const holds = (caller: Caller, permissions: readonly Permission[]): boolean =>
+  permissions.every((permission) => permits(caller.permissions, permission));
+
 /** Refuses permissions that the caller lacks. */
 export function checkHeld(permissions: readonly Permission[], caller: Caller, verb: string): void {
   const missing = permissions.filter((permission) => !permits(caller.permissions, permission));

@@ -200,7 +200,7 @@ function createToken({ actors, now }: TokenParts) {
     const userId = await personOf(actors, caller);
     const maker = userId === undefined ? {} : { userId };
     const entry = { id, name: body.name, permissions, lastFour, ...validity, ...origin, ...maker };
-    const created = await addWithRoom({ actors, accountId, now: now() }, entry);
+    const created = await addWithRoom({ actors, caller, now: now() }, entry);
     const issued = { accountId, permissions, secretHash, ...validity, ...origin };
     await actors.call(apiToken, id, "issue", issued);
     return { result: { ...wireToken(created, { accountId, now: now() }), value: text } };
@@ -214,7 +214,7 @@ function listTokens({ actors, now }: TokenParts) {
       wireToken(token, {
         accountId: caller.accountId,
         now: now(),
-        hasGrantEnded: await hasEnded(actors, token.grantId),
+        hasGrantEnded: await hasEnded(actors, caller.accountId, token),
       });
     if (query.include_expired === "false") {
       const all = await callFew(tokens, wire);
@@ -232,8 +232,8 @@ function getToken({ actors, now }: TokenParts) {
   return async ({ caller, parameters }: RouteRequest<z.output<typeof TokenPath>>) => {
     const id = parameters.token_id;
     const token = await actors.call(account, caller.accountId, "getToken", { id });
-    const hasGrantEnded = await hasEnded(actors, token.grantId);
     const { accountId } = caller;
+    const hasGrantEnded = await hasEnded(actors, accountId, token);
     return { result: wireToken(token, { accountId, now: now(), hasGrantEnded }) };
   };
 }
@@ -274,7 +274,7 @@ function updateToken({ actors, now }: TokenParts) {
     const counted = changes === undefined ? {} : { changes };
     const entry = { id, name: body.name, lastFour, ...opens, ...counted };
     const changed = await actors.call(account, accountId, "changeToken", entry);
-    const hasGrantEnded = await hasEnded(actors, changed.grantId);
+    const hasGrantEnded = await hasEnded(actors, accountId, changed);
     return { result: wireToken(changed, { accountId, now: now(), hasGrantEnded }) };
   };
 }

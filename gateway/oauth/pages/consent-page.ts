@@ -5,6 +5,7 @@ import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import { ACCOUNTS_PER_GRANT_MAX, CLIENTS_PER_USER_MAX } from "../../../schemas/oauth/limits.ts";
 import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
 import { isIdentityScope, SCOPES, type Scope } from "../../../schemas/oauth/scopes.ts";
+import { coversMembership } from "../../account/covers-membership.ts";
 import { findMember } from "../../account/find-member.ts";
 import type { SignedIn } from "../../account/find-session.ts";
 import type { FormPage } from "../../account/pages/form-page.ts";
@@ -89,8 +90,10 @@ function decide(parts: PageParts) {
       return showChoices(parts, visit, request, new Refused(400, text), consent);
     }
     const { clientId, person } = request;
+    const invitationIds = await invitationsOf(parts, request, consent);
     try {
-      await parts.actors.call(grantList, person.userId, "consent", { clientId, ...consent });
+      const given = { clientId, ...consent, invitationIds };
+      await parts.actors.call(grantList, person.userId, "consent", given);
     } catch (error) {
       if (!(error instanceof ActorError && error.code === "limit_reached")) throw error;
       const text = `You have allowed ${CLIENTS_PER_USER_MAX} clients, which is the limit. Revoke one under Authorized clients, and decide again.`;
@@ -121,6 +124,20 @@ async function readRequest(
 async function mayUse(parts: PageParts, { client, person }: ConsentRequest): Promise<boolean> {
   if (client.visibility === "public") return true;
   return (await findMember(parts.actors, client.accountId, person.userId)) !== undefined;
+}
+
+/**
+ * Resolves to the invitations that the consent names: those of the chosen accounts, and for a private client also that of
+ * the client's account. Without its membership there, the person may not use the client.
+ */
+async function invitationsOf(
+  parts: PageParts,
+  { client, person }: ConsentRequest,
+  { invitationIds = [] }: Consent,
+): Promise<string[]> {
+  if (client.visibility === "public") return invitationIds;
+  const member = await findMember(parts.actors, client.accountId, person.userId);
+  return [...new Set([...invitationIds, ...(member?.invitationId ? [member.invitationId] : [])])];
 }
 
 function readChoices(
@@ -274,8 +291,8 @@ function consentOf(visit: Visit, { required, optional, accounts }: Choices): Con
 }
 
 /**
- * Returns the accounts to preselect: those of the last consent that can still be chosen. If there are none, returns
- * one account: the client's owner if it can be chosen, otherwise the first that can.
+ * Returns the accounts to preselect: those for which the last consent still counts and that can be chosen. If there are
+ * none, returns one account: the client's owner if it can be chosen, otherwise the first that can.
  */
 function defaultAccounts(
   accounts: readonly AccountChoice[],
@@ -283,7 +300,9 @@ function defaultAccounts(
   consent: Consent | null,
 ): Set<string> {
   const able = accounts.filter(({ reason }) => reason === undefined);
-  const before = able.filter(({ accountId }) => consent?.accountIds.includes(accountId));
+  const before = able.filter(
+    (choice) => consent?.accountIds.includes(choice.accountId) && coversMembership(consent, choice),
+  );
   const own = able.find(({ accountId }) => accountId === client.accountId) ?? able[0];
   const ticked = before.length > 0 ? before : own ? [own] : [];
   return new Set(ticked.map(({ accountId }) => accountId));

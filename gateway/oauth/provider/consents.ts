@@ -5,11 +5,11 @@ import type { DeepReadonly } from "../../../schemas/contract.ts";
 import { grantList } from "../../../schemas/oauth/grant-list.ts";
 import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
 import { isIdentityScope } from "../../../schemas/oauth/scopes.ts";
+import { coversMembership } from "../../account/covers-membership.ts";
 import { findMember } from "../../account/find-member.ts";
 import { callFew } from "../../http/call-few.ts";
 import type { Registered } from "../clients/live-client.ts";
 import { recordsOf } from "../library/request-records.ts";
-import { coversMembership } from "../tokens/covers-membership.ts";
 import { knownScopes } from "../tokens/known-scopes.ts";
 import { newGrantId } from "../tokens/token-text.ts";
 
@@ -32,14 +32,16 @@ export class Consents {
     const { clientId } = client;
     const userId = person.accountId;
     const { consent } = await this.#actors.call(grantList, userId, "getConsent", { clientId });
-    if (!consent || !(await this.#mayUse(registration, userId))) return undefined;
+    if (!consent || !(await this.#mayUse(registration, userId, consent))) return undefined;
     const requested = new Set(knownScopes(String(params?.scope ?? "")));
     const held = new Set(registration.scopes);
     const scopes = consent.scopes.filter((scope) => requested.has(scope) && held.has(scope));
     const rejectedScopes = consent.rejectedScopes.filter((scope) => requested.has(scope));
-    const accountIds = await this.#accountsOf(userId, consent);
-    // If the consent counts for none of its accounts any more, the grant would give access to nothing. So the person
-    // must choose again.
+    const members = await this.#membersOf(userId, consent.accountIds);
+    // If the person left one of the accounts and joined it again, they must choose again.
+    if (members.some(({ member }) => !coversMembership(consent, member))) return undefined;
+    const accountIds = members.map(({ accountId }) => accountId);
+    // If the person has left all accounts of the consent, the grant would give access to nothing.
     if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))
       return undefined;
 
@@ -53,7 +55,10 @@ export class Consents {
     return grant;
   }
 
-  /** Resolves to whether the person may still use the client. A private client requires membership in its account. */
+  /**
+   * Resolves to whether the person may still use the client with this grant. It is false if the person has joined each
+   * of the grant's accounts again since: then the grant gives access to nothing.
+   */
   async stillAllowed(
     context: KoaContextWithOIDC,
     userId: string,
@@ -62,22 +67,31 @@ export class Consents {
     const { clients, grants } = recordsOf(context);
     const grant = grants.get(grantId ?? "");
     const client = grant && (await clients.get(grant.clientId));
-    return client !== undefined && this.#mayUse(client.registration, userId);
+    if (!client || !(await this.#mayUse(client.registration, userId, grant))) return false;
+    for (const accountId of grant.accountIds) {
+      const member = await findMember(this.#actors, accountId, userId);
+      if (!member || coversMembership(grant, member)) return true;
+    }
+    return grant.accountIds.length === 0;
   }
 
-  async #mayUse({ visibility, accountId }: Registered, userId: string): Promise<boolean> {
-    return (
-      visibility === "public" || (await findMember(this.#actors, accountId, userId)) !== undefined
-    );
+  /** A private client requires that the person has been a member of its account since the consent. */
+  async #mayUse(
+    { visibility, accountId }: Registered,
+    userId: string,
+    consent: DeepReadonly<Consent>,
+  ): Promise<boolean> {
+    if (visibility === "public") return true;
+    const member = await findMember(this.#actors, accountId, userId);
+    return member !== undefined && coversMembership(consent, member);
   }
 
-  /** Resolves to the accounts of the consent for which it still counts. */
-  async #accountsOf(userId: string, consent: DeepReadonly<Consent>): Promise<string[]> {
-    const { accountIds } = consent;
-    const members = await callFew(accountIds, (id) => findMember(this.#actors, id, userId));
-    return accountIds.filter((_id, index) => {
-      const member = members[index];
-      return member !== undefined && coversMembership(consent, member);
+  /** Resolves to those of the accounts of which the person is a member, each with the member. */
+  async #membersOf(userId: string, accountIds: readonly string[]) {
+    const found = await callFew(accountIds, async (accountId) => {
+      const member = await findMember(this.#actors, accountId, userId);
+      return member ? [{ accountId, member }] : [];
     });
+    return found.flat();
   }
 }

@@ -32,13 +32,13 @@ import { oauthClientList } from "../../../schemas/oauth/oauth-client-list.ts";
 import type { Consent } from "../../../schemas/oauth/oauth-grant.ts";
 import { ALL_SCOPES, SCOPES } from "../../../schemas/oauth/scopes.ts";
 import { authorOf } from "../../account/author.ts";
+import { coversMembership } from "../../account/covers-membership.ts";
 import { blameCursor } from "../../http/blame-cursor.ts";
 import { callAndNotify } from "../../http/call-and-notify.ts";
 import { callFew } from "../../http/call-few.ts";
 import { pageOf } from "../../http/listing.ts";
 import { defineRoute, type Route, type RouteRequest, type Tag } from "../../http/route.ts";
 import { newClientSecret } from "../clients/client-secret.ts";
-import { coversMembership } from "../tokens/covers-membership.ts";
 import { wireChange, wireClient } from "./wire-client.ts";
 
 const OAUTH_CLIENTS_TAG: Tag = {

@@ -13,13 +13,13 @@ import { ActorError } from "../../../schemas/errors.ts";
 import { oauthClient } from "../../../schemas/oauth/oauth-client.ts";
 import { type GrantEntry, oauthGrant } from "../../../schemas/oauth/oauth-grant.ts";
 import type { Scope } from "../../../schemas/oauth/scopes.ts";
+import { coversMembership } from "../../account/covers-membership.ts";
 import { findMember } from "../../account/find-member.ts";
 import { callFew } from "../../http/call-few.ts";
 import type { Caller } from "../../http/locals.ts";
 import { WatchedCache } from "../../http/watched-cache.ts";
 import { findClient } from "../clients/find-client.ts";
 import type { LiveClient } from "../clients/live-client.ts";
-import { coversMembership } from "./covers-membership.ts";
 import { knownScopes } from "./known-scopes.ts";
 import { readTokenText, type TokenAddress } from "./token-text.ts";
 
@@ -129,8 +129,11 @@ export class AccessTokens {
     return client;
   }
 
-  async #mayUse({ visibility, accountId }: LiveClient, { userId }: GrantEntry): Promise<boolean> {
-    return visibility === "public" || (await this.#memberOf(accountId, userId)) !== undefined;
+  /** A private client requires that the person has been a member of its account since the consent. */
+  async #mayUse({ visibility, accountId }: LiveClient, grant: GrantEntry): Promise<boolean> {
+    if (visibility === "public") return true;
+    const member = await this.#memberOf(accountId, grant.userId);
+    return member !== undefined && coversMembership(grant, member);
   }
 
   /** Resolves to the chosen accounts of the grant in which the person has been a member since the consent. */

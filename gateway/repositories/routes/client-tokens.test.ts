@@ -50,8 +50,7 @@ describe("repository tokens that an OAuth client makes for a person", function (
   };
 
   /** Makes a person a member. */
-  async function newMember() {
-    const userId = newId();
+  async function newMember(userId = newId()) {
     const email = `${userId}@example.com`;
     const [id, secretHash] = [newId(), sha256(newId())];
     const invitation = { id, email, roles: ["Administrator" as const], secretHash, by };
@@ -145,7 +144,7 @@ describe("repository tokens that an OAuth client makes for a person", function (
     await actors().call(oauthGrant, newest.grantId, "revoke", {});
     const calls: string[] = [];
     const counted = through((kind, message) => calls.push(`${kind} ${message}`));
-    await mintWithRoom(counted, repoId, newToken());
+    await mintWithRoom(counted, { id: repoId, accountId: world.accountId }, newToken());
     // The newest tokens are on the first page, so no other page is read.
     expect(calls).to.deep.equal([
       "repo mintToken",
@@ -180,6 +179,19 @@ describe("repository tokens that an OAuth client makes for a person", function (
     });
   });
 
+  it("are listed as revoked once the person has left the account, also if they joined again", async () => {
+    const { userId, token } = await granted();
+    const id = repoTokenId(repoTokenHash(await mint(token)));
+    const stateOf = async () => {
+      const { result } = await world.ask("/keys/repos/one/tokens?state=all&per_page=100");
+      return result.find((one: { id: string }) => one.id === id).state;
+    };
+    await actors().call(account, world.accountId, "removeMember", { id: userId, by });
+    expect(await stateOf()).to.equal("revoked");
+    await newMember(userId);
+    expect(await stateOf()).to.equal("revoked");
+  });
+
   it("are listed as active while their grant cannot be reached", async () => {
     const { grantId, token } = await granted();
     const id = repoTokenId(repoTokenHash(await mint(token)));
@@ -190,7 +202,8 @@ describe("repository tokens that an OAuth client makes for a person", function (
     const { signal } = new AbortController();
     const query = { state: "active" as const, offset: 0, limit: 100 };
     const stateIn = async (client: ActorClient) => {
-      const { tokens } = await listWithEnded(client, await repoIdOf(id), query, signal);
+      const owned = { id: await repoIdOf(id), accountId: world.accountId };
+      const { tokens } = await listWithEnded(client, owned, query, signal);
       return tokens.find((one) => one.id === id)?.state;
     };
     expect(await stateIn(broken)).to.equal("active");
