@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { defineContract } from "../contract.ts";
 import { EpochMs, Id, Sha256 } from "../values.ts";
-import { BranchName, ObjectId, ProtectedRef, RepoId } from "./git-names.ts";
+import { BranchName, ProtectedRef, RepoId } from "./git-names.ts";
 import { HeldLfsObject, LfsObject } from "./lfs.ts";
 import { lfsLockMessages } from "./lfs-lock.ts";
 import {
@@ -19,20 +19,20 @@ import {
   REF_ROWS,
   REFS_MAX,
   REPO_DESCRIPTION_CHARS_MAX,
-  REPO_SHALLOW_MAX,
   REPO_TOKEN_TTL_S_MAX,
   REPO_TOKEN_TTL_S_MIN,
   SWAP_PACKS_MAX,
   TREE_DEPTH_MAX,
 } from "./limits.ts";
 import { RepoAddress } from "./repo-address.ts";
+import { ImportProgress, repoImportMessages, Shallow } from "./repo-import-messages.ts";
 import { repoRemovalMessages } from "./repo-removal.ts";
 
 const Nothing = z.object({});
 const Version = z.int().min(0);
 const Sentence = z.string().max(REPO_DESCRIPTION_CHARS_MAX);
 
-export { RepoAddress };
+export { ImportProgress, RepoAddress };
 
 export const RepoStatus = z.enum(["ready", "importing", "forking", "failed"]);
 export type RepoStatus = z.infer<typeof RepoStatus>;
@@ -44,13 +44,6 @@ export const RepoSettings = z.object({
   readOnly: z.boolean(),
   protectedRefs: z.array(ProtectedRef).max(PROTECTED_REFS_MAX),
 });
-
-/** The progress of an import: its current step and the completed share of that step. */
-export const ImportProgress = z.object({
-  step: z.enum(["asking", "receiving", "resolving", "checking", "large_files"]),
-  percent: z.int().min(0).max(100).nullable(),
-});
-export type ImportProgress = z.infer<typeof ImportProgress>;
 
 /** A repository as callers see it, without its content. */
 export const RepoEntry = RepoAddress.extend({
@@ -163,9 +156,6 @@ const NewToken = z.object({
 const ManifestCursor = z.object({ version: Version, row: z.int().min(-1).max(REF_ROWS) });
 export type ManifestCursor = z.infer<typeof ManifestCursor>;
 
-/** Commits whose parents are not in the repository, as in git's file `shallow`. */
-const Shallow = z.array(ObjectId).max(REPO_SHALLOW_MAX);
-
 /** The depth of the directory tree; absent when it was not measured. */
 const TreeDepth = z.int().min(0).max(TREE_DEPTH_MAX);
 
@@ -201,19 +191,7 @@ export const repo = defineContract({
       }),
       reply: RepoEntry,
     },
-    /** The import reports the commits at which the history ends, before it adds any content. */
-    importShallow: { input: z.object({ commits: Shallow }), reply: Nothing },
-    /** The import reports its progress from time to time. */
-    importProgressed: { input: ImportProgress },
-    /** The import reports its end, with the reason if it failed. */
-    importEnded: {
-      input: z.object({
-        failure: z.string().nullable(),
-        /** Describes the parts that could not be imported, although the repository is ready. */
-        lacking: z.string().nullable().optional(),
-        readOnly: z.boolean(),
-      }),
-    },
+    ...repoImportMessages,
     /** Refuses if the repository does not exist or has another address. */
     get: { input: RepoAddress.partial(), reply: RepoEntry },
     /** With `byClient`, refuses `defaultBranch` and `readOnly` during an import or a fork, which set both. */

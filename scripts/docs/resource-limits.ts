@@ -24,6 +24,7 @@ import {
   SIGN_OUTS_PER_ADDRESS_MAX,
 } from "../../gateway/oauth/oauth-router.ts";
 import { TOKEN_REQUEST_BYTES_MAX } from "../../gateway/oauth/provider/request-size.ts";
+import { REPORTED_COMMANDS_MAX } from "../../gateway/repositories/git/read-push.ts";
 import { IMPORT_SLOTS } from "../../gateway/repositories/import/import-worker.ts";
 import {
   downloadMsMax,
@@ -118,6 +119,7 @@ import {
   NAMESPACE_REPOS_MAX,
   NAMESPACES_MAX,
   PRUNE_INTERVAL_MS,
+  PUSH_HEAD_BYTES_MAX,
   READ_BYTES_MAX,
   REF_NAME_BYTES_MAX,
   REFS_MAX,
@@ -178,7 +180,7 @@ export const REPOSITORIES: readonly LimitRow[] = [
   [
     "refs of a repository; bytes of a ref's name",
     `${count(REFS_MAX)}; ${bytes(REF_NAME_BYTES_MAX)}`,
-    "the push is refused with a sentence that git shows",
+    `the push is refused with a sentence that git shows; 413 for more than ${count(REPORTED_COMMANDS_MAX)} refs or ${bytes(PUSH_HEAD_BYTES_MAX)} of commands in one push, and for clients that lack \`report-status\` or \`side-band-64k\``,
   ],
   [
     "tokens of a repository; life of a token",

@@ -823,6 +823,23 @@ describe("repo", () => {
     expect(new TestRepo({ shallow: [A] }).manifest().shallow).to.deep.equal([A]);
   });
 
+  it("importLacks() keeps the last text of an import, also when it is repeated, and is ignored afterwards", () => {
+    const origin = { url: "https://example.com/x.git", branch: null, depth: null, readOnly: false };
+    const repo = new TestRepo({ status: "importing", source: "git:x", origin });
+    for (const lacking of ["one ref", "one ref", null, "two refs"]) {
+      repo.ask("importLacks", { lacking });
+      expect(repo.ask("get", {})).to.include({ status: "importing", failure: lacking });
+    }
+    repo.ask("importEnded", { failure: null, lacking: "two refs", readOnly: false });
+    repo.ask("importLacks", { lacking: "late" });
+    expect(repo.last.changed).to.equal(false);
+    expect(repo.ask("get", {})).to.include({ status: "ready", failure: "two refs" });
+    const removed = new TestRepo({ status: "importing", source: "git:x", origin });
+    removed.ask("remove", {});
+    removed.ask("importLacks", { lacking: "late" });
+    expect(removed.last.changed).to.equal(false);
+  });
+
   it("importProgressed() shows progress until the import ends, and is ignored afterwards", () => {
     const origin = { url: "https://example.com/x.git", branch: null, depth: null, readOnly: false };
     const repo = new TestRepo({ status: "importing", source: "git:x", origin });

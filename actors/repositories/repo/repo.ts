@@ -151,6 +151,11 @@ export const repoActor = defineActor(repo, {
       return { state: { ...live, shallow: commits, version: live.version + 1 }, reply: {} };
     },
 
+    importLacks(state, { lacking }) {
+      if (state.life !== "live" || state.status !== "importing") return { state, reply: {} };
+      return { state: { ...state, failure: lacking }, reply: {} };
+    },
+
     importProgressed(state, progress) {
       // The report may arrive late.
       if (state.life !== "live" || state.status !== "importing") return { state };

@@ -1,4 +1,4 @@
-/** Reads the body of a push: counts the bytes in memory until the push has a slot, and discards the rest of a refusal. */
+/** Reads the body of a push: counts the bytes that are in memory, and discards the rest of a refused push. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { PUSH_HEAD_BYTES_MAX } from "../../../schemas/repositories/limits.ts";
@@ -45,12 +45,12 @@ export class PushBody implements Disposable {
 
   /**
    * Reads and discards the rest of the pack. Resolves when it is complete, or when no more of it is read. `isWhole`
-   * permits to read any pack to its end, if the account has not too many of them.
+   * permits to read any pack to its end, if the account has not too many of them. The bytes that were read before count
+   * until the end, because the report needs the commands.
    */
   discard(isWhole: boolean): Promise<void> {
     this.#mayReadWhole = isWhole;
     this.reader.drop();
-    this.#held.release();
     this.#body.destroy();
     return this.#discarded.promise;
   }

@@ -41,6 +41,7 @@ describe("the rest of a refused push", function () {
   /** A push whose pack has begun, and which the gateway has refused. */
   interface Refused {
     request: ClientRequest;
+    headBytes: number;
     /** The response so far. */
     said: string;
     isAnswered: boolean;
@@ -48,7 +49,7 @@ describe("the rest of a refused push", function () {
   }
 
   /** Sends the start of a push. Resolves when the client has received the message of the refusal. */
-  async function refused(by: GitGateway, reason: string): Promise<Refused> {
+  async function refused(by: GitGateway, reason: string, tags = 0): Promise<Refused> {
     const repo = await world.repo();
     const request = ask(`${by.url}${repo.path}/git-receive-pack`, {
       method: "POST",
@@ -57,7 +58,7 @@ describe("the rest of a refused push", function () {
         "Content-Type": "application/x-git-receive-pack-request",
       },
     });
-    const push = { request, said: "", isAnswered: false, isClosed: false };
+    const push = { request, headBytes: 0, said: "", isAnswered: false, isClosed: false };
     request.on("error", () => {});
     request.once("close", () => {
       push.isClosed = true;
@@ -72,7 +73,11 @@ describe("the rest of a refused push", function () {
       });
     });
     const capabilities = "report-status side-band-64k";
-    request.write(pktLine(`${ZERO_ID} ${"a".repeat(40)} refs/heads/main\0${capabilities}\n`));
+    const command = `${ZERO_ID} ${"a".repeat(40)} refs/`;
+    const more = Array.from({ length: tags }, (_, number) => pktLine(`${command}tags/${number}`));
+    const head = Buffer.concat([pktLine(`${command}heads/main\0${capabilities}\n`), ...more]);
+    push.headBytes = head.length;
+    request.write(head);
     request.write(FLUSH);
     request.write(Buffer.from("PACK\0\0\0\u0002\0\0\0\u0001", "latin1"));
     request.write(Buffer.alloc(PUSH_AHEAD_BYTES));
@@ -120,6 +125,21 @@ describe("the rest of a refused push", function () {
     const next = await refused(gateway, BROKEN);
     await sent(next.request, PAST);
     await answered(next);
+  });
+
+  it("counts its commands until the response ends, because the report needs them", async () => {
+    const { bodies, pushDiscards } = gateway.service.parts;
+    await until("no earlier push counts", () => bodies.bytes === 0);
+    using _other = pushDiscards.enter(ACCOUNT);
+    const push = await refused(gateway, BROKEN, 1_000);
+    await sent(push.request, PAST);
+    await until("its rest is discarded", () => {
+      using place = pushDiscards.enter(ACCOUNT);
+      return place === undefined;
+    });
+    expect(bodies.bytes).to.be.greaterThan(push.headBytes);
+    await answered(push);
+    await until("the bytes are free", () => bodies.bytes === 0);
   });
 
   it("is not read past the size of the largest pack", async () => {

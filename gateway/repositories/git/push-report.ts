@@ -21,10 +21,13 @@ export function hasSideBand({ capabilities }: PushRequest): boolean {
   return capabilities.has("side-band-64k");
 }
 
+export function hasReport({ capabilities }: PushRequest): boolean {
+  return capabilities.has("report-status") || capabilities.has("report-status-v2");
+}
+
 export function pushReport(request: PushRequest, { unpack, faults }: PushOutcome): Buffer {
-  const { capabilities, commands } = request;
-  const reports = capabilities.has("report-status") || capabilities.has("report-status-v2");
-  const lines = commands.map(({ ref }, number) => {
+  const reports = hasReport(request);
+  const lines = request.commands.map(({ ref }, number) => {
     const fault = faults[number];
     return pktLine(fault === undefined ? `ok ${ref}\n` : `ng ${ref} ${oneLine(fault)}\n`);
   });

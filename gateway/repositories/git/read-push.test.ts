@@ -10,7 +10,7 @@ import {
 import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import { refusalOf } from "../../../scripts/testing/refusal.ts";
 import { FLUSH, PktReader, pktLine } from "./pkt-line.ts";
-import { RefusedPush, readPush, SHALLOW_LINES_MAX } from "./read-push.ts";
+import { REPORTED_COMMANDS_MAX, RefusedPush, readPush, SHALLOW_LINES_MAX } from "./read-push.ts";
 
 const A = "a".repeat(40);
 const command = (ref: string, capabilities = "") =>
@@ -45,6 +45,33 @@ describe("readPush()", () => {
     const option = pktLine("o".repeat(PUSH_OPTION_CHARS_MAX + 1));
     const long = await refusalOf(read(command("refs/heads/a", capable), FLUSH, option, FLUSH));
     expect((long as RefusedPush).push.commands).to.have.length(1);
+  });
+
+  it("keeps REPORTED_COMMANDS_MAX commands of a refused push, and refuses one more without a report", async () => {
+    const commands = (count: number) =>
+      Array.from({ length: count }, (_, i) => command(`refs/heads/${i}`));
+    const most = await refusalOf(read(...commands(REPORTED_COMMANDS_MAX), FLUSH));
+    expect((most as RefusedPush).push.commands).to.have.length(REPORTED_COMMANDS_MAX);
+    const past = await refusalOf(read(...commands(REPORTED_COMMANDS_MAX + 1), FLUSH));
+    expect(past.code).to.equal("body_too_large");
+    expect(past).to.not.be.instanceOf(RefusedPush);
+  });
+
+  it("names the limit of push options that is passed", async () => {
+    const refusal = async (...options: string[]) => {
+      const lines = options.map((option) => pktLine(option));
+      const one = command("refs/heads/main", "\0push-options");
+      return (await refusalOf(read(one, FLUSH, ...lines, FLUSH))).message;
+    };
+    expect(await refusal(...Array.from({ length: PUSH_OPTIONS_MAX + 1 }, () => "o"))).to.equal(
+      `Cannot push: more than ${PUSH_OPTIONS_MAX} push options`,
+    );
+    expect(await refusal("o".repeat(PUSH_OPTION_CHARS_MAX + 1))).to.equal(
+      `Cannot push: more than ${PUSH_OPTION_CHARS_MAX} characters in one push option`,
+    );
+    expect(await refusal(...Array.from({ length: 5 }, () => "o".repeat(1_000)))).to.equal(
+      `Cannot push: more than ${PUSH_OPTIONS_BYTES_MAX} bytes of push options`,
+    );
   });
 
   it("accepts SHALLOW_LINES_MAX shallow commits and refuses one more", async () => {

@@ -15,6 +15,12 @@ import { PktLineError, type PktReader } from "./pkt-line.ts";
 /** Shallow commits that a client may name. A clone of depth 1 has one for each ref. */
 export const SHALLOW_LINES_MAX = 20_000;
 
+/**
+ * Commands of a refused push for which there is a report. With more of them, the report alone would take tens of
+ * megabytes.
+ */
+export const REPORTED_COMMANDS_MAX = 2 * REFS_MAX;
+
 export interface PushRequest {
   commands: RefCommand[];
   capabilities: ReadonlySet<string>;
@@ -72,6 +78,9 @@ async function readLines(reader: PktReader): Promise<PushRequest | undefined> {
     if (old === undefined || value === undefined || ref === undefined) {
       throw malformed("a line is no command");
     }
+    if (commands.length === REPORTED_COMMANDS_MAX) {
+      throw tooMuch(`${REPORTED_COMMANDS_MAX} refs in one push`);
+    }
     commands.push({ old, value, ref });
     capabilities ??= new Set((listed ?? "").split(" ").filter((word) => word !== ""));
   }
@@ -96,9 +105,11 @@ async function readOptions(reader: PktReader, push: PushRequest): Promise<string
     if (line === "end") throw malformed("it ends before its options do");
     if (line === "flush") return options;
     const option = withoutNewline(line);
-    if (option.length > PUSH_OPTION_CHARS_MAX || options.length === PUSH_OPTIONS_MAX) {
-      const bound = `${PUSH_OPTIONS_MAX} push options of ${PUSH_OPTION_CHARS_MAX} characters`;
-      throw new RefusedPush(push, bound);
+    if (options.length === PUSH_OPTIONS_MAX) {
+      throw new RefusedPush(push, `${PUSH_OPTIONS_MAX} push options`);
+    }
+    if (option.length > PUSH_OPTION_CHARS_MAX) {
+      throw new RefusedPush(push, `${PUSH_OPTION_CHARS_MAX} characters in one push option`);
     }
     options.push(option);
     if (commandsBytes(options) > PUSH_OPTIONS_BYTES_MAX) {

@@ -22,6 +22,7 @@ import { type Quarantine, quarantinePack } from "../packs/quarantine.ts";
 import { PktReader } from "./pkt-line.ts";
 import { PushBody } from "./push-body.ts";
 import {
+  hasReport,
   hasSideBand,
   KEEP_ALIVE,
   type PushOutcome,
@@ -325,7 +326,7 @@ const unpackFailed = (push: PushRequest, fault: string): PushOutcome => ({
  * shows no text of a response to a push with another status than 200.
  */
 function isReported(push: PushRequest, error: unknown): boolean {
-  return hasSideBand(push) && isRefusal(error);
+  return hasSideBand(push) && hasReport(push) && isRefusal(error);
 }
 
 /** Returns the outcome of commands that an error refused, for the report of the push. */

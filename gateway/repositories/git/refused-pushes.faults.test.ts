@@ -9,7 +9,11 @@ import { expect } from "chai";
 import express from "express";
 import { pino } from "pino";
 import { ZERO_ID } from "../../../schemas/repositories/git-names.ts";
-import { PUSH_OPTIONS_MAX, REFS_MAX } from "../../../schemas/repositories/limits.ts";
+import {
+  PUSH_OPTIONS_BYTES_MAX,
+  PUSH_OPTIONS_MAX,
+  REFS_MAX,
+} from "../../../schemas/repositories/limits.ts";
 import { refuseWhenFull } from "../../http/middleware/refuse-when-full.ts";
 import { requestId } from "../../http/middleware/request-id.ts";
 import { ACCOUNT, type Checkout, type GitGateway, GitWorld } from "../testing/git-world.ts";
@@ -85,8 +89,14 @@ describe("a push that is refused long before its end", function () {
     expect(report).to.contain(`unpack ${limit}\n`);
     expect(report.split(`ng refs/tags/n`)).to.have.length(1 + commands.length);
     expect(report.split(` ${limit}\n`)).to.have.length(2 + commands.length);
-    const bare = await push("report-status");
-    expect([bare.status, await bare.text()]).to.deep.equal([413, `${limit}\n`]);
+    // A client that cannot show a report learns of the refusal by the status.
+    for (const capabilities of ["report-status", "side-band-64k"]) {
+      const bare = await push(capabilities);
+      expect([bare.status, await bare.text()]).to.deep.equal([413, `${limit}\n`]);
+    }
+    const second = await push("report-status-v2 side-band-64k");
+    expect(second.status).to.equal(200);
+    expect(await second.text()).to.contain(`unpack ${limit}\n`);
   });
 
   it("shows git that it sends too many push options", async () => {
@@ -101,6 +111,18 @@ describe("a push that is refused long before its end", function () {
       expect(stderr).to.contain(`main -> main (Cannot push: ${limit}`);
       expect(stderr).to.not.match(/RPC failed|curl|unexpected|hung up|fatal|failed to report/);
     }
+  });
+
+  it("shows git that its push options have too many bytes", async () => {
+    const work = await world.checkout();
+    await work.commit("first");
+    const options = Array.from({ length: 5 }, () => ["-o", "x".repeat(1_000)]).flat();
+    const remote = gateway.remote(await world.repo());
+    const { code, stderr } = await work.tryGit("push", ...options, remote, "main");
+    expect(code, stderr).to.equal(1);
+    const limit = `more than ${PUSH_OPTIONS_BYTES_MAX} bytes of push options`;
+    expect(stderr).to.contain(`main -> main (Cannot push: ${limit})`);
+    expect(stderr).to.not.match(/RPC failed|curl|unexpected|hung up|fatal|failed to report/);
   });
 
   it("shows git that too many requests are in progress", async () => {

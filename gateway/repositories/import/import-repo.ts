@@ -43,8 +43,8 @@ export interface ImportParts extends GitParts, OriginParts {
 }
 
 /**
- * Imports a repository. Resolves to a text about missing refs and large files, or null. A repetition changes nothing. Rejects
- * with an ActorError that states the reason of a failure.
+ * Imports a repository. Resolves to a text about missing refs and large files, or null. A repetition changes nothing,
+ * and resolves to the same text. Rejects with an ActorError that states the reason of a failure.
  */
 export async function importRepo(
   given: ImportParts,
@@ -62,8 +62,8 @@ export async function importRepo(
   ends.defer(() => clearTimeout(timer));
   const signal = AbortSignal.any([left, late.signal]);
   const manifest = await parts.manifests.read(id, address, signal);
-  // The task may run again although an earlier run has added the content.
-  if (manifest.refs.size > 0) return null;
+  // The task may run again although an earlier run has added the content. That run stored its text before the refs.
+  if (manifest.refs.size > 0) return (await parts.actors.call(repoContract, id, "get", {})).failure;
   const repo = { id, accountId: address.accountId, address, manifest };
   const folder = parts.cache.files.temporary("import");
   const leave = await parts.slots.enter(repo, signal);
@@ -97,9 +97,12 @@ export async function importRepo(
     // Large files are also imported before the refs, because a repeated task ends early if the repository has refs.
     const large = { folder, tips: [...refs.values()], url: origin.url };
     const lackingFiles = await importLfs(parts, repo, large, signal, tell);
+    const texts = [describeInvalid(invalid), lackingFiles];
+    const lacking = texts.filter((text) => text !== null).join(". ") || null;
+    // A null replaces the text of an earlier run, after which the origin has changed.
+    await parts.actors.call(repoContract, id, "importLacks", { lacking });
     await takeIn(parts, repo, { folder, refs, signal });
-    const lacking = [describeInvalid(invalid), lackingFiles].filter((text) => text !== null);
-    return lacking.length > 0 ? lacking.join(". ") : null;
+    return lacking;
   } catch (error) {
     // If the timeout has passed, its error replaces the error of the step that it interrupted.
     late.signal.throwIfAborted();

@@ -2,11 +2,16 @@
 import { ActorError } from "../../../schemas/errors.ts";
 import { refNameFault } from "../../../schemas/repositories/git-names.ts";
 import { REFS_MAX } from "../../../schemas/repositories/limits.ts";
+import { commandsBytes } from "../../../schemas/repositories/repo.ts";
 import type { Origin } from "./import-origin.ts";
 
-/** Limits for the ref names in the report of an import, and for the characters of each name. */
+/**
+ * Limits for the ref names in the report of an import: their number, the characters of each, and their bytes as JSON.
+ * The whole text has at most 1,000 bytes as JSON, because a page of a listing repeats it for each repository.
+ */
 const NAMES_SHOWN_MAX = 20;
-const NAME_CHARS_SHOWN_MAX = 80;
+const NAME_CHARS_SHOWN_MAX = 38;
+const NAMES_SHOWN_BYTES_MAX = 900;
 
 interface WantedRefs {
   /** Object ids by ref name. */
@@ -38,12 +43,16 @@ export function wantedRefs({ refs }: Pick<Origin, "refs">, branch: string | null
 /** Returns a text that names the refs that were not imported because of their names, or null if there are none. */
 export function describeInvalid(invalid: readonly string[]): string | null {
   if (invalid.length === 0) return null;
-  const names = invalid.slice(0, NAMES_SHOWN_MAX).map((ref) => {
-    const isLong = ref.length > NAME_CHARS_SHOWN_MAX;
-    return isLong ? `${ref.slice(0, NAME_CHARS_SHOWN_MAX).toWellFormed()}…` : ref;
-  });
+  const names = invalid.slice(0, NAMES_SHOWN_MAX).map(shortened);
+  while (commandsBytes(names) > NAMES_SHOWN_BYTES_MAX) names.pop();
   const more = invalid.length - names.length;
   const count = `${invalid.length} ${invalid.length === 1 ? "ref was" : "refs were"}`;
   const list = `${names.join(", ")}${more > 0 ? `, and ${more} more` : ""}`;
   return `${count} not imported, because names such as these are not valid here: ${list}`;
+}
+
+/** Returns the start of a name. Control characters of the origin, and halves of a pair, are replaced. */
+function shortened(ref: string): string {
+  const start = ref.slice(0, NAME_CHARS_SHOWN_MAX).replace(/\p{C}/gu, "\ufffd");
+  return ref.length > NAME_CHARS_SHOWN_MAX ? `${start}…` : start;
 }

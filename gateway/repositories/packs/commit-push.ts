@@ -96,7 +96,7 @@ export function reasonOf(faults: readonly (RefFault | undefined)[]): RefFault | 
 }
 
 /**
- * Returns the error of a change that is no push of a git client: `storage_full` past the limit for the repository, as
+ * Returns the error for a refused REST commit or import: `storage_full` past the limit for the repository, as
  * for large files, and `conflict` for any other fault.
  */
 export function changeRefused(action: string, { result, text }: RefFault): ActorError {

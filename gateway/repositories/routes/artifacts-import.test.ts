@@ -469,6 +469,43 @@ describe("imports", function () {
     expect(await refsOf("names-2")).to.deep.equal([]);
   });
 
+  it("that run twice name again what they left out, also if the origin has changed since", async () => {
+    const work = await world.checkout();
+    await work.commit("1");
+    const served = join(world.folder, "served", "twice.git");
+    await work.git("clone", "-q", "--mirror", ".", served);
+    const bare = async (...parameters: string[]) => {
+      await work.git("--git-dir", served, ...parameters);
+      await work.git("--git-dir", served, "update-server-info");
+    };
+    const deep = (name: string) => `refs/heads/${name}/${"d/".repeat(REF_DEPTH_MAX - 3)}x`;
+    const tip = await work.git("rev-parse", "HEAD");
+    const [namespace, url] = ["imports", `${origin}/twice.git`];
+    const address = { accountId: world.accountId, namespace, name: "twice" };
+    const status = "importing";
+    const { id } = await world.opened.repositories.make(address, {}, { source: null, status });
+    const asked = { id, address, url, branch: null, depth: null, readOnly: false };
+    const run = (parts: ImportParts) =>
+      importRepo(parts, asked, new AbortController().signal, () => {});
+    const cut: ActorClient = {
+      run: importing.actors.run.bind(importing.actors),
+      send: importing.actors.send.bind(importing.actors),
+      call: (contract, key, message, ...rest) =>
+        message === "swap"
+          ? Promise.reject(new Error("cut off"))
+          : importing.actors.call(contract, key, message, ...rest),
+    };
+    await bare("update-ref", deep("first"), tip);
+    const broken = await run({ ...importing, actors: cut }).catch((error: Error) => error.message);
+    expect(broken).to.equal("cut off");
+    await bare("update-ref", "-d", deep("first"));
+    await bare("update-ref", deep("second"), tip);
+    const lacking = await run(importing);
+    expect(lacking).to.match(/^1 ref was not imported, .*: refs\/heads\/second\/d/);
+    await bare("update-ref", "-d", deep("second"));
+    expect(await run(importing)).to.equal(lacking);
+  });
+
   it("import the large files of the history, and name those that the origin does not serve", async () => {
     const work = await world.checkout();
     const contents = [randomBytes(700_000), randomBytes(10)];
