@@ -108,6 +108,19 @@ describe("grants of a person who left an account and joined it again", function 
     }
   });
 
+  it("of the identity alone still give it, because they open no account", async () => {
+    const guest = await newPerson(world);
+    await join(guest);
+    await consented(guest, "openid account.write");
+    expect(await errorOf(guest, "openid")).to.equal(null);
+    const code = new URL(guest.person.seen.url).searchParams.get("code");
+    const { access_token } = (await calls.redeem(code, { by: client })).body;
+    await left(guest);
+    await join(guest);
+    expect(await userinfo(access_token)).to.equal(200);
+    expect(await errorOf(guest, "openid")).to.equal(null);
+  });
+
   /** Resolves to the guest's own account. */
   async function join({ person, email, password }: Guest) {
     const json = { email, roles: ["Administrator"] };

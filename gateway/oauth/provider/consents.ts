@@ -37,13 +37,14 @@ export class Consents {
     const held = new Set(registration.scopes);
     const scopes = consent.scopes.filter((scope) => requested.has(scope) && held.has(scope));
     const rejectedScopes = consent.rejectedScopes.filter((scope) => requested.has(scope));
-    const members = await this.#membersOf(userId, consent.accountIds);
+    // A grant of the identity alone opens no account.
+    const needsAccount = scopes.some((scope) => !isIdentityScope(scope));
+    const members = needsAccount ? await this.#membersOf(userId, consent.accountIds) : [];
     // If the person left one of the accounts and joined it again, they must choose again.
     if (members.some(({ member }) => !coversMembership(consent, member))) return undefined;
     const accountIds = members.map(({ accountId }) => accountId);
     // If the person has left all accounts of the consent, the grant would give access to nothing.
-    if (accountIds.length === 0 && scopes.some((scope) => !isIdentityScope(scope)))
-      return undefined;
+    if (needsAccount && accountIds.length === 0) return undefined;
 
     const grant = new provider.Grant({ accountId: userId, clientId });
     grant.jti = newGrantId();

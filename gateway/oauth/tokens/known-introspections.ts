@@ -64,7 +64,8 @@ export class KnownIntrospections {
     this.#actors = actors;
     this.#now = now;
     // A response depends on its grant and its client. For a private client it also depends on the members of the
-    // client's account.
+    // client's account. That a person joined the grant's accounts again is seen after TOKEN_CACHED_MS; requests with
+    // the token are refused at once.
     const options = { live, now, keptMs: TOKEN_CACHED_MS, entriesMax: TOKENS_CACHED_MAX };
     this.#answers = new WatchedCache(options);
     this.#clients = new WatchedCache(options);

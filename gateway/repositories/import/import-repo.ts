@@ -100,7 +100,10 @@ export async function importRepo(
     const texts = [describeInvalid(invalid), lackingFiles];
     const lacking = texts.filter((text) => text !== null).join(". ") || null;
     // A null replaces the text of an earlier run, after which the origin has changed.
-    await parts.actors.call(repoContract, id, "importLacks", { lacking });
+    await parts.actors.call(repoContract, id, "importLacks", { lacking }).catch((error) => {
+      // A host of an earlier version does not know this message. There a repeated task loses the text.
+      if (!(error instanceof ActorError && error.code === "invalid_request")) throw error;
+    });
     await takeIn(parts, repo, { folder, refs, signal });
     return lacking;
   } catch (error) {

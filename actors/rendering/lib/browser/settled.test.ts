@@ -198,8 +198,8 @@ describe("waiting until a page has settled", function () {
     }
 
     for (const [name, part] of [
-      ["a picture that loads only where it is seen", `<img loading=lazy src="data:,">`],
-      ["an address to which it leads on", `<meta http-equiv=refresh content="9;url=/">`],
+      ["a picture that loads only where it is seen", "<img loading=LAZY>"],
+      ["an address to which it leads on", `<meta http-equiv=Refresh content="9;url=/">`],
     ]) {
       it(`is looked at again if it has ${name}`, async () => {
         expect((await observe(`<p>x${part}`)).looks).to.be.above(1);

@@ -185,7 +185,7 @@ const stateExpression = (loadMs: number) => `(async () => {
   };
   look(document);
   const acts = "script, iframe, frame, object, embed, [onload], [onerror], video, audio, canvas, template[shadowrootmode], " +
-    "img[loading=lazy], meta[http-equiv=refresh i]";
+    "img[loading=lazy i], meta[http-equiv=refresh i]";
   const isStill = () => document.querySelector(acts) === null && document.getAnimations().length === 0;
   if (${loadMs} > 0 && document.readyState !== "complete" && isStill()) {
     await new Promise((resolve) => {
