@@ -57,8 +57,8 @@ export class Consents {
   }
 
   /**
-   * Resolves to whether the person may still use the client with this grant. It is false if the person has joined each
-   * of the grant's accounts again since: then the grant gives access to nothing.
+   * Resolves to whether the person may still use the client with this grant. The result is false if the person left
+   * each of the grant's accounts after the consent and joined it again, because the grant opens none of them.
    */
   async stillAllowed(
     context: KoaContextWithOIDC,
