@@ -211,6 +211,7 @@ export class TurnPuller implements TaskSource {
     const { stream, subject, turns } = laneOf(bus.layout, { kind, lane });
     const never = Number.NEGATIVE_INFINITY;
     const wholeLane = { lookedAt: never, usedAt: never };
+    const isWholeLaneUsed = (now: number) => now - wholeLane.usedAt < WHOLE_LANE_USED_MS;
     while (!stopping.aborted) {
       let isQuiet = false;
       this.#resting = new AbortController();
@@ -219,8 +220,7 @@ export class TurnPuller implements TaskSource {
         const subjects = await bus.subjectsOf(stream, turns);
         for (const queue of subjects) this.#turns.queued(keyOfTurn(queue));
         const now = clock.monotonic();
-        const isUsed = now - wholeLane.usedAt < WHOLE_LANE_USED_MS;
-        if (isUsed || now - wholeLane.lookedAt >= WHOLE_LANE_LOOK_MS) {
+        if (isWholeLaneUsed(now) || now - wholeLane.lookedAt >= WHOLE_LANE_LOOK_MS) {
           wholeLane.lookedAt = now;
           const left = await bus.subjectsOf(stream, subject);
           if (left.length > 0) {
@@ -230,8 +230,7 @@ export class TurnPuller implements TaskSource {
         }
         this.#assign();
         // The queue of the whole lane has no notifications.
-        const isWholeUsed = now - wholeLane.usedAt < WHOLE_LANE_USED_MS;
-        isQuiet = subjects.length === 0 && !isWholeUsed && isSingleServer(bus);
+        isQuiet = subjects.length === 0 && !isWholeLaneUsed(now) && isSingleServer(bus);
       } catch (error) {
         logger.warn({ err: error, kind, lane }, "queues not read, will try again");
       }

@@ -64,7 +64,7 @@ async function removeOneEnded({ actors, caller, now }: Place): Promise<boolean> 
     return true;
   }
   const expired = tokens
-    .filter((token) => endOf(token) <= now && holds(caller, token.permissions))
+    .filter((token) => endOf(token) <= now && holds(token.permissions, caller))
     .sort((one, other) => endOf(one) - endOf(other));
   for (const { id } of expired) {
     if (!(await revokeExpired(actors, id))) continue;

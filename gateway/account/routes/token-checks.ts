@@ -42,13 +42,16 @@ export function checkExpiry({ expires_on: text }: TokenTimes, now: number): void
   throw new ActorError("invalid_request", "Cannot create token: see the faults", { faults });
 }
 
+const missingOf = (permissions: readonly Permission[], caller: Caller) =>
+  permissions.filter((permission) => !permits(caller.permissions, permission));
+
 /** Returns whether the caller has all these permissions. */
-export const holds = (caller: Caller, permissions: readonly Permission[]): boolean =>
-  permissions.every((permission) => permits(caller.permissions, permission));
+export const holds = (permissions: readonly Permission[], caller: Caller): boolean =>
+  missingOf(permissions, caller).length === 0;
 
 /** Refuses permissions that the caller lacks. */
 export function checkHeld(permissions: readonly Permission[], caller: Caller, verb: string): void {
-  const missing = permissions.filter((permission) => !permits(caller.permissions, permission));
+  const missing = missingOf(permissions, caller);
   if (missing.length === 0) return;
   const names = missing.map((permission) => `"${PERMISSIONS[permission]}"`).join(", ");
   throw new ActorError("forbidden", `Cannot ${verb} token: the caller's own token lacks ${names}`);

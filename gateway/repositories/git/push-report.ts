@@ -21,6 +21,7 @@ export function hasSideBand({ capabilities }: PushRequest): boolean {
   return capabilities.has("side-band-64k");
 }
 
+/** Returns whether the client reads a result for each ref. */
 export function hasReport({ capabilities }: PushRequest): boolean {
   return capabilities.has("report-status") || capabilities.has("report-status-v2");
 }

@@ -186,8 +186,8 @@ const stateExpression = (loadMs: number) => `(async () => {
   look(document);
   const acts = "script, iframe, frame, object, embed, [onload], [onerror], video, audio, canvas, template[shadowrootmode], " +
     "img[loading=lazy i], meta[http-equiv=refresh i]";
-  const isStill = () => document.querySelector(acts) === null && document.getAnimations().length === 0;
-  if (${loadMs} > 0 && document.readyState !== "complete" && isStill()) {
+  const looksStatic = () => document.querySelector(acts) === null && document.getAnimations().length === 0;
+  if (${loadMs} > 0 && document.readyState !== "complete" && looksStatic()) {
     await new Promise((resolve) => {
       addEventListener("load", resolve, { once: true });
       setTimeout(resolve, ${loadMs});
@@ -195,7 +195,7 @@ const stateExpression = (loadMs: number) => `(async () => {
   }
   const isLoaded = document.readyState === "complete";
   // A style sheet that arrived meanwhile may have started an animation.
-  const isStatic = isStill();
+  const isStatic = looksStatic();
   const drawn = isStatic ? "${STILL}" : await ${DRAWING_SAMPLE};
   const idleMs = performance.now() - watch.changedAt;
   return { isLoaded, isStatic, idleMs, hasChanged: watch.changes > 0, drawn };
